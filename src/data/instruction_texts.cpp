@@ -37,7 +37,13 @@ std::vector<std::string> episode_instructions(const EpisodeSource& source, std::
   parallel_for(static_cast<std::int64_t>(found.size()), threads, [&](std::int64_t i) {
     const auto at = static_cast<std::size_t>(i);
     const auto episode = source.open(episodes[at]);
-    found[at] = whole ? episode->metadata(name) : episode->text(field, 0);
+    if (whole) {
+      found[at] = episode->metadata(name);
+      return;
+    }
+    // The first step that has a text: some recorders write it from the second step on.
+    for (std::int64_t step = 0; step < episode->steps() && found[at].empty(); ++step)
+      found[at] = episode->text(field, step);
   });
   return found;
 }

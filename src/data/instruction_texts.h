@@ -9,7 +9,7 @@
 
 namespace cohort::data {
 
-/// The text `name` of each of the episodes (of a field of steps: the first step's). Throws Error where the data have no
+/// The text `name` of each of the episodes (of a field of steps: the first that is not empty). Throws Error where the data have no
 /// such text, saying what they have.
 std::vector<std::string> episode_instructions(const EpisodeSource& source, std::span<const std::int64_t> episodes,
                                               const std::string& name, int threads);

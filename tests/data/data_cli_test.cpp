@@ -28,6 +28,43 @@ TEST(DataCli, InspectPrintsTheSchemaAndWritesASheet) {
   EXPECT_TRUE(read_file(sheet).starts_with("\x89PNG"));
 }
 
+TEST(DataCli, EpisodesAreChosenByNumberAndByRule) {
+  OwnFolder folder;
+  const std::string arm = fixture("arm").string(), sheet = (folder.path() / "sheet.png").string();
+  const CommandOutcome one = run(format("inspect {} --episode 3 --out {}", arm, sheet));
+  EXPECT_EQ(one.code, 0) << one.output;
+  EXPECT_NE(one.output.find("1 of 5 episodes are chosen"), std::string::npos) << one.output;
+  const CommandOutcome some =
+      run(format("inspect {} --filter 'metadata_contains(episode_metadata/file_path, /success/)'", arm));
+  EXPECT_NE(some.output.find("4 of 5 episodes are chosen"), std::string::npos) << some.output;
+  const CommandOutcome none = run(format("inspect {} --episode 7", arm));
+  EXPECT_NE(none.code, 0);
+  EXPECT_NE(none.output.find("no episode 7 among the 5 chosen, whose numbers are 0 to 4"), std::string::npos)
+      << none.output;
+}
+
+TEST(DataCli, ASetIsSplitAndEpisodesAreDeletedInItsOwnFormat) {
+  OwnFolder folder;
+  const std::string arm = fixture("arm").string(), out = folder.path().string();
+  const CommandOutcome less = run(format("delete-episodes {} --episodes 0 2-3 --out {}/less", arm, out));
+  ASSERT_EQ(less.code, 0) << less.output;
+  EXPECT_NE(less.output.find(": 2 episodes, "), std::string::npos) << less.output;
+  EXPECT_EQ(run(format("inspect {}/less", out)).code, 0);
+  const CommandOutcome wrong = run(format("delete-episodes {} --episodes 9 --out {}/wrong", arm, out));
+  EXPECT_NE(wrong.output.find("has no episode 9: its 5 episodes are 0 to 4"), std::string::npos) << wrong.output;
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "wrong"));
+  // A suffix says the format, and the second path is where it goes.
+  const CommandOutcome converted = run(format("convert {} {}/arm.hdf5", arm, out));
+  ASSERT_EQ(converted.code, 0) << converted.output;
+  const CommandOutcome parts = run(format("split {0}/arm.hdf5 --parts train=0.6 val=rest --out {0}/parts", out));
+  ASSERT_EQ(parts.code, 0) << parts.output;
+  EXPECT_NE(parts.output.find("train.hdf5: 3 episodes, "), std::string::npos) << parts.output;
+  EXPECT_NE(parts.output.find("val.hdf5: 2 episodes, "), std::string::npos) << parts.output;
+  const CommandOutcome merged = run(format("merge {0} {0} --out {1}/both", arm, out));
+  EXPECT_NE(merged.output.find("merge joins LeRobot sets; make it one with `cohort data convert"), std::string::npos)
+      << merged.output;
+}
+
 TEST(DataCli, StatsPrintTheReferencesLayout) {
   const CommandOutcome outcome =
       run(format("stats {} --cache never --action 'action[0:3]' --action 'action[3:6] | euler_xyz->rotation_6d' "

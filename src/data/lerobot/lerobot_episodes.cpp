@@ -167,6 +167,15 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
     parallel_for(static_cast<std::int64_t>(numbers.size()), threads(), [&](std::int64_t i) {
       const std::size_t file = numbers[static_cast<std::size_t>(i)];
       if (!unplaced.contains(file)) return;
+      std::error_code missing;
+      COHORT_THROW_UNLESS(fs::is_regular_file(known.data_files[file], missing),
+                          "there is no file {}: copy it; where its episodes were deleted on purpose, take them out of "
+                          "meta/, too ({}); or {} to go on without them",
+                          known.data_files[file].string(),
+                          known.version.starts_with("v2")
+                              ? "their lines in meta/episodes.jsonl, total_episodes and splits in meta/info.json"
+                              : "cohort data delete-episodes makes a set without episodes",
+                          kSkipDamaged);
       const auto opened = table(file);
       COHORT_THROW_UNLESS(opened->rows() == rows[file],
                           "{} has {} rows, but meta/ lists episodes of {} steps in it: copy both again, or {} to go on "

@@ -24,7 +24,7 @@ using LeRobotJson = nlohmann::ordered_json;  // features in the order of the fil
 constexpr std::int64_t kMostEpisodes = std::int64_t{1} << 26, kMostSteps = std::int64_t{1} << 28,
                        kMostElements = std::int64_t{1} << 31;
 
-constexpr std::int64_t kSmallestCamera = 8;  // pixels: smaller arrays of 1 or 3 channels are a few numbers
+constexpr std::int64_t kSmallestPixelArray = 8;  // pixels: smaller arrays of 1 or 3 channels are a few numbers
 
 /// A number of episodes, steps or files that json must hold. Throws Error naming file and key.
 std::int64_t count_of(const LeRobotJson& json, const char* key, const std::string& source) {
@@ -79,7 +79,7 @@ LeRobotFeature feature_of(const std::string& name, const LeRobotJson& json, cons
       }
   } else if (feature.dtype == "uint8" && feature.shape.size() == 3) {
     const auto channels = [](std::int64_t n) { return n == 1 || n == 3; };
-    const auto side = [](std::int64_t n) { return n >= kSmallestCamera; };
+    const auto side = [](std::int64_t n) { return n >= kSmallestPixelArray; };
     const std::vector<std::int64_t>& s = feature.shape;
     feature.pixels = channels(s[2]) && side(s[0]) && side(s[1]);
     if (!feature.pixels && channels(s[0]) && side(s[1]) && side(s[2])) {

@@ -48,7 +48,8 @@ std::pair<std::string, std::string> splits_of(const std::string& path) {
   } catch (const Error&) {
     return splits;  // what is wrong is said where the data are opened
   }
-  if (std::any_of(info.splits.begin(), info.splits.end(), [](const auto& split) { return split.name == "val"; }))
+  if (std::any_of(info.splits.begin(), info.splits.end(),
+                  [](const auto& split) { return split.name == "val" && split.size() > 0; }))
     return {"train", "val"};
   try {
     data::select_split(info, splits.second);
