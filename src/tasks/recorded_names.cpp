@@ -70,7 +70,7 @@ std::vector<FieldPlace> places_of_field(const TaskSpec& spec, const std::string&
   std::vector<std::string> names;
   for (const FieldSpec& known : spec.observations) names.push_back(known.name);
   const std::string near = config::nearest(bare_observation(field), names);
-  throw Error(format("{} observes no '{}'{}; it has {}", spec.name, field,
+  throw Error(format("{} observes no '{}'{}; it observes {}", spec.name, bare_observation(field),
                      near.empty() ? "" : ", did you mean '" + near + "'?", join(names, ", ")));
 }
 
