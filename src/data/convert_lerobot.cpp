@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/stop_signal.h"
 #include "data/episode_task.h"
 #include "data/images/codec.h"
 #include "data/lerobot/lerobot_episodes.h"
@@ -399,6 +400,9 @@ void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int6
     converter.write(*episode, writer);
     ++report.episodes;
     report.steps += episode->steps();
+    if (const int signal = stop_wanted())
+      throw Stopped(signal, format("stopped after {} of {} episodes; nothing is left at {}", report.episodes,
+                                   episodes.size(), out.string()));
   }
   for (const std::string& feature : writer.not_finite())
     report.said.push_back(format("{}: values that are not finite are passed over in its statistics", feature));

@@ -1,5 +1,6 @@
 #include "rl/run_output.h"
 
+#include <chrono>
 #include <cmath>
 
 #include <torch/version.h>
@@ -68,6 +69,10 @@ std::string return_text(const Iteration& iteration, int digits) {
                                                        : "none yet";
 }
 
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 std::vector<ProgressField> progress_fields(const Iteration& iteration, double steps_per_s) {
   std::vector<ProgressField> fields{{"return", return_text(iteration, 1)},
                                     {"steps/s", format("{:.0f}", steps_per_s)},
@@ -96,7 +101,8 @@ void PpoOutput::begin(std::int64_t iteration, bool resumed) {
                    report::MetricsSettings{.tensorboard = settings_.tensorboard,
                                            .resumed_step = resumed ? iteration : std::optional<std::int64_t>()});
   progress_.emplace(settings_.runner.max_iterations,
-                    ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration});
+                    ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration, .ticks = true});
+  pace_.emplace(settings_.runner.max_iterations, "iteration", iteration, steady_seconds());
 }
 
 void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times) {
@@ -110,6 +116,7 @@ void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times)
     progress_->update(iteration.number, progress_fields(iteration, steps_per_s_));
   else
     progress_->update(iteration.number);
+  if (const auto line = pace_->made(iteration.number, steady_seconds())) log::info("{}", *line);
 }
 
 void PpoOutput::finish(const std::string& status, bool failed, double seconds,

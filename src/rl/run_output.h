@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/pace.h"
 #include "core/progress.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
@@ -41,6 +42,7 @@ class PpoOutput {
   std::vector<std::pair<std::string, std::string>> banner_;
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
+  std::optional<Pace> pace_;
   std::optional<Iteration> last_;
   train::HostWatch host_;
   train::GpuWatch gpus_;
