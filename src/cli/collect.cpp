@@ -6,9 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "cli/next_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
+#include "cli/train_on.h"
+#include "core/stop_signal.h"
 #include "record/recording.h"
 
 namespace cohort::cli {
@@ -77,6 +80,7 @@ int run_collect(const std::vector<std::string>& words) {
     recording.world_size = group->world_size();
     recording.barrier = [&group] { group->barrier(); };
   }
+  answer_stop_signals("stops after this step; whole shards of episodes are kept; Ctrl-C again: at once");
   const record::RecordingReport report = record::record(*task, actor->actor(), arguments.out, recording);
   if (recording.rank == 0) {
     std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
@@ -87,6 +91,7 @@ int run_collect(const std::vector<std::string>& words) {
       std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
     std::puts("");
     for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
+    if (const auto next = train_on(report.path); !next.empty()) say_next("a policy that learns from them", next);
   }
   if (group) group->close();
   return 0;

@@ -40,7 +40,9 @@ std::string help_of(const std::vector<std::string>& words) {
     if (word.find('\'') != std::string::npos) return "";
     command += " '" + word + "'";
   }
-  std::FILE* pipe = ::popen((command + " --help 2>/dev/null </dev/null").c_str(), "r");
+  // Of a training the plain help names the basic settings only.
+  const char* all = words.size() > 1 && words.front() == "train" ? " all" : "";
+  std::FILE* pipe = ::popen((command + " --help" + all + " 2>/dev/null </dev/null").c_str(), "r");
   if (!pipe) return "";
   std::string text;
   std::array<char, 4096> buffer;

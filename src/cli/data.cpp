@@ -13,10 +13,13 @@
 
 #include <unistd.h>
 
+#include "cli/next_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/train_on.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
+#include "core/stop_signal.h"
 #include "data/convert.h"
 #include "data/convert_lerobot.h"
 #include "data/images/codec.h"
@@ -138,6 +141,11 @@ void stats(StatsArguments arguments) {
     write_file_atomically(arguments.out, json);
   if (!source->selection().empty()) std::fprintf(stderr, "%s\n", source->selection().c_str());
   for (const std::string& fault : source->skipped()) std::fprintf(stderr, "left out: %s\n", fault.c_str());
+  if (arguments.out.empty()) return;  // standard output is the statistics
+  if (auto next = train_on(arguments.source.path); !next.empty()) {
+    next.push_back("data.statistics=" + arguments.out);
+    say_next("a policy that learns from them, scaled by these", next);
+  }
 }
 
 struct ConvertArguments {
@@ -157,6 +165,7 @@ void convert(ConvertArguments arguments) {
   }
   arguments.convert.rename = !arguments.keep_names;
   arguments.convert.episodes = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
+  answer_stop_signals("stops after this episode and removes what it has written; Ctrl-C again: at once");
   const data::ConvertReport report = data::convert_episodes(*source, arguments.out, arguments.convert);
   std::printf("%s: %lld episodes, %lld steps\n", report.path.c_str(), static_cast<long long>(report.episodes),
               static_cast<long long>(report.steps));
@@ -164,6 +173,10 @@ void convert(ConvertArguments arguments) {
   for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
   for (const std::string& field : report.left_out) std::printf("left out %s\n", field.c_str());
   for (const std::string& fault : source->skipped()) std::printf("left out: %s\n", fault.c_str());
+  if (const auto next = train_on(report.path); !next.empty())
+    say_next("a policy that learns from them", next);
+  else
+    say_next("what they hold", {"data", "inspect", report.path.string()});
 }
 
 /// What changes a set as a whole: the result is another one, the source stays as it is.

@@ -10,8 +10,10 @@
 
 #include "cli/child_command.h"
 #include "cli/demo_policy.h"
+#include "cli/next_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "core/command_line.h"
 #include "core/config.h"
 #include "core/files.h"
 #include "report/evaluation_section.h"
@@ -76,6 +78,7 @@ class Demo {
   }
 
   int run() {
+    begin_stages();
     const Json settings = {{"configuration", configuration_},
                            {"episodes", a_.episodes},
                            {"noise", a_.noise},
@@ -172,6 +175,11 @@ class Demo {
         std::printf("%-24s %lld of %lld episodes succeed (%.1f %% to %.1f %%)\n", p.policy.c_str(),
                     static_cast<long long>(p.successes), static_cast<long long>(p.episodes), 100 * p.low, 100 * p.high);
     std::printf("report: %s\n", (fs::canonical(run) / "report.html").c_str());
+    std::printf(
+        "next, other episodes of this policy, with videos:\n  %s evaluate --task %s --policy %s --first-seed 1000 "
+        "--episodes 20 --record-video --out %s\n",
+        typed_name(sibling("cohort")).c_str(), shell_quoted(task_).c_str(), shell_quoted(run).c_str(),
+        shell_quoted(run + "/more").c_str());
   }
 
   DemoArguments a_;

@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "cli/evaluate_arguments.h"
+#include "cli/next_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/log.h"
+#include "core/stop_signal.h"
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
 
@@ -184,10 +186,22 @@ int run_evaluate(const std::vector<std::string>& words) {
     arguments.video_folder = video_folder;
   else
     arguments.video_folder = arguments.out.empty() ? fs::path("videos") : fs::path(arguments.out) / "videos";
+  answer_stop_signals("stops after this step; Ctrl-C again: at once");
   if (arguments.benchmark.empty())
     evaluate(arguments);
   else
     evaluate_benchmark(arguments);
+  // Of several ranks the first has the table.
+  const std::string rank = dist::process_variable("RANK").value_or("0");
+  if (rank != "0") return 0;
+  if (!arguments.record_video) {
+    std::vector<std::string> again{"evaluate"};
+    again.insert(again.end(), words.begin(), words.end());
+    again.push_back("--record-video");
+    say_next("videos of it", again);
+  } else if (fs::exists(fs::path(arguments.policies.front()) / "config.json")) {
+    say_next("its page, with these figures", {"report", arguments.policies.front()});
+  }
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/files.h"
+#include "core/near_file.h"
 #include "report/comparison.h"
 #include "report/run_report.h"
 #include "report/saved_content.h"
@@ -18,7 +19,7 @@ namespace {
 
 /// Throws Error for a folder that no training has made.
 report::RunFolder open_run(const std::string& path) {
-  COHORT_THROW_UNLESS(fs::is_directory(path), "{}: there is no such run", path);
+  COHORT_THROW_UNLESS(fs::is_directory(path), "{}: there is no such run{}", path, near_file(path));
   const report::RunFolder run = report::RunFolder::open(fs::canonical(path));
   COHORT_THROW_UNLESS(fs::exists(run.config_file()) && fs::exists(run.metrics_file()),
                       "{} is no run: it has no config.json and metrics.jsonl{}", path,

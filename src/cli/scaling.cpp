@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/child_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/devices.h"
@@ -213,6 +214,9 @@ int run_scaling(const std::vector<std::string>& words) {
   settings.command = app.remaining();
   if (settings.command.empty() || settings.command.front() != "train")
     throw UsageError("scaling: which training? e.g. `cohort scaling train informer data.path=file.csv`");
+
+  for (const std::string& word : settings.command)
+    if (word == "--help" || word == "-h") return run_cohort(settings.command);  // of the training
 
   const DeviceListing listing = list_devices({.initialise_cuda = false, .egl = false});
   const int gpus = static_cast<int>(listing.visible.size());

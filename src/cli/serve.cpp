@@ -19,6 +19,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/near_file.h"
 #include "dist/usable_devices.h"
 #include "launch/rank_environment.h"
 #include "launch/signals.h"
@@ -63,7 +64,8 @@ std::unique_ptr<serve::Policy> load_ppo(const ServeArguments& arguments) {
 }
 
 std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments) {
-  COHORT_THROW_UNLESS(fs::exists(arguments.run), "{}: there is no such run or checkpoint", arguments.run);
+  COHORT_THROW_UNLESS(fs::exists(arguments.run), "{}: there is no such run or checkpoint{}", arguments.run,
+                      near_file(arguments.run));
   std::vector<std::unique_ptr<serve::Policy>> replicas;
   if (rl::is_ppo_run(arguments.run)) {
     replicas.push_back(load_ppo(arguments));

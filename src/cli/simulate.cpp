@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -67,6 +68,29 @@ void check_together(const SimulateSettings& s) {
   if (!s.record.empty() && !s.record.ends_with(".npz") && !s.record.ends_with(".csv")) {
     throw UsageError(format("--record {}: a recording ends in .npz or .csv", s.record));
   }
+}
+
+/// Numbers as Python writes several, "(1.0, 1.0)", as words of their own.
+std::vector<std::string> without_tuples(const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (const std::string& word : words) {
+    const std::size_t value = word.starts_with("--") && word.find('=') != std::string::npos ? word.find('=') + 1 : 0;
+    const std::string text = word.substr(value);
+    const bool tuple =
+        text.size() > 2 && ((text.front() == '(' && text.back() == ')') || (text.front() == '[' && text.back() == ']'));
+    if (!tuple || text.find_first_not_of("0123456789.,+-eE x", 1) != text.size() - 1) {
+      out.push_back(word);
+      continue;
+    }
+    if (value > 0) out.push_back(word.substr(0, value - 1));
+    std::istringstream numbers(text.substr(1, text.size() - 2));
+    for (std::string number; std::getline(numbers, number, ',');) {
+      number.erase(0, number.find_first_not_of(' '));
+      number.erase(number.find_last_not_of(' ') + 1);
+      if (!number.empty()) out.push_back(number);
+    }
+  }
+  return out;
 }
 
 int run_simulate(const std::vector<std::string>& arguments) {
@@ -151,7 +175,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  if (const auto code = parse_arguments(app, arguments)) return *code;
+  if (const auto code = parse_arguments(app, without_tuples(arguments))) return *code;
   check_together(s);
   // --devices starts ranks, too.
   const launch::RankEnvironment place =

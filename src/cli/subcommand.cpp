@@ -15,6 +15,7 @@
 
 #include "core/log.h"
 #include "core/standard_descriptors.h"
+#include "core/stop_signal.h"
 #include "core/without_stack.h"
 #include "launch/error_file.h"
 
@@ -79,6 +80,9 @@ int run_program(const std::string& name, const std::function<int()>& body) {
     const std::string reason = flushed ? "a part of it was lost before" : std::strerror(errno);
     if (code == 0 && (!flushed || std::ferror(stdout))) throw Error("cannot write standard output: " + reason);
     return code;
+  } catch (const Stopped& e) {
+    tell(e.what());
+    return 128 + e.signal();
   } catch (const UsageError& e) {
     tell(e.what());
     return 2;

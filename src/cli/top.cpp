@@ -19,6 +19,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/top_screen.h"
+#include "core/near_file.h"
 #include "core/progress_line.h"
 
 namespace cohort::cli {
@@ -136,7 +137,8 @@ int run_top(const std::vector<std::string>& words) {
       ->capture_default_str()
       ->check(CLI::Range(0.1, 3600.0));
   if (const auto code = parse_arguments(app, words)) return *code;
-  for (const std::string& run : runs) COHORT_THROW_UNLESS(fs::is_directory(run), "{}: there is no such run", run);
+  for (const std::string& run : runs)
+    COHORT_THROW_UNLESS(fs::is_directory(run), "{}: there is no such run{}", run, near_file(run));
   monitor::Watcher watcher;
   const auto read = [&] {
     monitor::Snapshot now = watcher.read();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/settings_help.h"
 #include "cli/subcommand.h"
 #include "cli/train_ppo.h"
 #include "cli/train_rollouts.h"
@@ -39,7 +40,9 @@ std::string usage() {
   for (const auto& job : train::all_jobs()) text += format("  {:<10} {}\n", job->name(), job->summary());
   text += format("  {:<10} {}\n", "ppo", "a policy by reinforcement learning, in the simulation loop: task=NAME");
   return text +
-         "\n`cohort train JOB --help` lists the job's settings. A setting is key.path=value (or --key.path=value, or\n"
+         "\n`cohort train JOB --help` lists the job's basic settings and the groups of the others, `--help KEY` "
+         "explains those\n"
+         "of a group or with that part in their names. A setting is key.path=value (or --key.path=value, or\n"
          "--key.path value); DATA stands for data.path=DATA (of policies: data.paths=DATA). FILE is a "
          "JSON file with the\nsame keys, e.g. the config.json of an earlier run; or a robomimic configuration as it "
          "is,\n"
@@ -72,6 +75,7 @@ struct Arguments {
   std::vector<std::string> files;
   std::vector<std::string> overrides;
   bool help = false;
+  std::vector<std::string> keys;  ///< of --help: what stands behind it
 };
 
 /// Whether what follows word i is no value of it.
@@ -127,6 +131,8 @@ Arguments parse(const std::vector<std::string>& words) {
         arguments.overrides.push_back(word);
       } else if (arguments.job.empty() && !dashed && !word.starts_with("-")) {
         arguments.job = word;
+      } else if (arguments.help && !word.starts_with("-")) {
+        arguments.keys.push_back(word);
       } else if (arguments.data.empty() && !dashed && !word.starts_with("-")) {
         arguments.data = word;
       } else {
@@ -266,8 +272,12 @@ int run_train(const std::vector<std::string>& words) {
         !arguments.estimates,
         "`cohort estimate` is for trainings with data; ppo's speed is that of its simulator: train it for "
         "a few iterations with max_iterations=3");
-    if (!arguments.data.empty()) arguments.overrides.push_back("task=" + arguments.data);
-    return run_ppo({arguments.files, arguments.overrides, resumed, continued.checkpoint, arguments.help});
+    if (!arguments.data.empty() && arguments.help)
+      arguments.keys.insert(arguments.keys.begin(), arguments.data);
+    else if (!arguments.data.empty())
+      arguments.overrides.push_back("task=" + arguments.data);
+    return run_ppo(
+        {arguments.files, arguments.overrides, resumed, continued.checkpoint, arguments.help, arguments.keys});
   }
   const std::unique_ptr<train::Job> job = train::make_job(arguments.job);
   train::RunSettings settings;
@@ -286,8 +296,16 @@ int run_train(const std::vector<std::string>& words) {
     for (const char* section : {"train", "algo"})
       fields.alias(format("{}.optim_params.policy.learning_rate.initial", section), "train.lr");
   if (arguments.help) {
-    std::printf("%s\nsettings of `cohort train %s` with their defaults:\n%s", usage().c_str(), job->name().c_str(),
-                fields.help().c_str());
+    // `cohort help train informer model` has the key in the place of the data.
+    if (!arguments.data.empty() && (arguments.data == "all" || names_setting(fields, arguments.data)))
+      arguments.keys.insert(arguments.keys.begin(), arguments.data);
+    const std::string explained = settings_help(fields, job->name(), arguments.keys);
+    if (arguments.keys.empty())
+      std::printf(
+          "usage: cohort train %s [DATA] [--config FILE] [key.path=value ...]\n       cohort train resume=RUN "
+          "[key.path=value ...]\n\n%s: %s\n\n",
+          job->name().c_str(), job->name().c_str(), job->summary().c_str());
+    std::fputs(explained.c_str(), stdout);
     return 0;
   }
   // A run that is continued keeps its own settings; what the command line says anew goes on top.

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/settings_help.h"
 #include "cli/subcommand.h"
 #include "core/command_line.h"
 #include "core/config.h"
@@ -73,9 +74,16 @@ int run_ppo(const PpoArguments& arguments) {
   std::string job = "ppo";
   // The task's name chooses the defaults of the others, and may stand anywhere.
   rl::PpoRunSettings named;
+  std::vector<std::string> keys;
   {
     config::Fields fields;
     read_settings(arguments, job, named, fields);
+    for (const std::string& key : arguments.keys) {
+      if (names_setting(fields, key) || key == "all" || !named.task.empty())
+        keys.push_back(key);
+      else
+        named.task = key;
+    }
   }
   rl::PpoRunSettings settings = rl::preset(named.task);
   if (arguments.help) {
@@ -85,8 +93,8 @@ int run_ppo(const PpoArguments& arguments) {
         "usage: cohort train ppo task=NAME [--config FILE] [key.path=value ...]\n"
         "       cohort train resume=RUN [key.path=value ...]\n\n"
         "Learns a task by proximal policy optimization, while it is simulated. With task=NAME before --help the\n"
-        "defaults are those of this task.\n\nsettings of `cohort train ppo` with their defaults:\n%s",
-        fields.help().c_str());
+        "defaults are those of this task.\n\n%s",
+        settings_help(fields, "ppo", keys).c_str());
     return 0;
   }
   config::Fields fields;

@@ -11,6 +11,7 @@ struct PpoArguments {
   std::string resumed;                 ///< config.json of the run that is continued; empty: none is
   std::string checkpoint;              ///< the one of that run that was named; empty: its newest
   bool help = false;
+  std::vector<std::string> keys;  ///< what --help is to explain: settings, or a task whose defaults are shown
 };
 
 /// Throws Error where this build has no tasks.

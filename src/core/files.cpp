@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/near_file.h"
 #include "core/placeholder_file.h"
 
 namespace cohort {
@@ -20,7 +21,10 @@ namespace {
 class FileDescriptor {
  public:
   FileDescriptor(const fs::path& path, int flags, const char* purpose) : fd_(::open(path.c_str(), flags, 0644)) {
-    COHORT_THROW_UNLESS(fd_ >= 0, "cannot open {} {}: {}", path.string(), purpose, std::strerror(errno));
+    if (fd_ >= 0) return;
+    const int reason = errno;
+    throw Error(format("cannot open {} {}: {}{}", path.string(), purpose, std::strerror(reason),
+                       reason == ENOENT ? near_file(path) : std::string()));
   }
   ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);

@@ -10,13 +10,18 @@
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "core/error.h"
+#include "core/progress.h"
 
 namespace cohort::log {
 namespace {
 
 constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v";
+// On a terminal, where 80 columns are to hold the message: the date and the level of ordinary lines are in the file.
+constexpr const char* kTerminalPattern = "%H:%M:%S %^%l%$ %v";
+constexpr const char* kTerminalInfoPattern = "%H:%M:%S %v";
 
 struct LogFile {
   std::string path;
@@ -44,6 +49,7 @@ std::unique_ptr<spdlog::sinks::sink> make_console() {
 struct State {
   std::mutex mutex;
   std::unique_ptr<spdlog::sinks::sink> console = make_console();
+  std::unique_ptr<spdlog::sinks::sink> console_info = make_console();
   std::vector<LogFile> files;
   std::vector<EarlyLine> early;
   bool had_file = false;  ///< early lines are kept until then
@@ -53,7 +59,11 @@ struct State {
   void (*before)() = nullptr;
   void (*after)() = nullptr;
 
-  State() { console->set_pattern(kPattern); }
+  State() {
+    const bool terminal = is_terminal(STDERR_FILENO);
+    console->set_pattern(terminal ? kTerminalPattern : kPattern);
+    console_info->set_pattern(terminal ? kTerminalInfoPattern : kPattern);
+  }
 };
 
 State& state() {
@@ -84,8 +94,9 @@ void to_console(const spdlog::details::log_msg& line) {
   State& s = state();
   if (s.before) s.before();
   try {
-    s.console->log(line);
-    s.console->flush();
+    spdlog::sinks::sink& console = line.level == spdlog::level::info ? *s.console_info : *s.console;
+    console.log(line);
+    console.flush();
   } catch (const std::exception&) {
     // Standard error is gone; there is nobody left to tell.
   }
@@ -155,6 +166,7 @@ void remove_file(const std::string& path) {
 void flush() {
   std::lock_guard lock(state().mutex);
   state().console->flush();
+  state().console_info->flush();
   for (LogFile& file : state().files) guarded(file, [&] { file.sink->flush(); });
 }
 

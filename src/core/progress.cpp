@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <sys/ioctl.h>
@@ -18,6 +20,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "core/progress_rate.h"
+#include "core/threads.h"
 
 namespace cohort {
 namespace {
@@ -27,6 +30,7 @@ constexpr int kDefaultWidth = 80;   // columns, where the terminal does not say
 constexpr double kRateWindow = 10;  // s: what "it/s" looks back on
 constexpr double kLeftWindow = 30;  // s, and at least a quarter of the run: what "time left" is derived from
 constexpr double kLeftShare = 0.25;
+constexpr double kTick = 1;               // s after which a bar shows that time passes
 constexpr double kObservedForLeft = 1.0;  // s of counted work before a time left is claimed
 
 /// Displays that are alive, the innermost last. One lock for all: they share the terminal.
@@ -56,12 +60,6 @@ int columns_of_launcher(int fd) {
   return own == stream ? std::max(0, std::atoi(columns)) : 0;
 }
 
-bool is_terminal(int fd) {
-  const char* term = std::getenv("TERM");
-  return (::isatty(fd) == 1 || columns_of_launcher(fd) > 0) && term != nullptr && *term != '\0' &&
-         std::strcmp(term, "dumb") != 0;
-}
-
 bool colors_wanted() {
   const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org
   return no_color == nullptr || *no_color == '\0';
@@ -87,6 +85,12 @@ void write_all(int fd, std::string_view text) {
 }
 
 }  // namespace
+
+bool is_terminal(int fd) {
+  const char* term = std::getenv("TERM");
+  return (::isatty(fd) == 1 || columns_of_launcher(fd) > 0) && term != nullptr && *term != '\0' &&
+         std::strcmp(term, "dumb") != 0;
+}
 
 class Progress::Display {
  public:
@@ -123,13 +127,17 @@ class Progress::Display {
       return;
     }
     asked_.reset();
-    if (terminal_)
-      draw(ProgressPhase::kRunning);
-    else
-      write_all(settings_.fd, progress_plain_line(state(now, ProgressPhase::kRunning)) + "\n");
-    shown_once_ = true;
-    last_shown_ = now;
-    last_shown_done_ = done_;
+    show(now);
+  }
+
+  /// Time has passed, and perhaps nothing else.
+  void tick() {
+    if (settings_.silent || ended_ || board().alive.back() != this) return;
+    const double now = settings_.now(), since = now - last_shown_;
+    if (terminal_
+            ? since >= kTick
+            : since >= settings_.plain_interval || (settings_.keep && !shown_once_ && since >= settings_.plain_first))
+      show(now);
   }
 
   bool due(std::int64_t done) {
@@ -159,6 +167,7 @@ class Progress::Display {
   }
 
   bool on_terminal() const { return terminal_; }
+  bool ticks() const { return settings_.ticks && !settings_.silent; }
 
  private:
   void step_aside() {
@@ -174,10 +183,21 @@ class Progress::Display {
     if (terminal_) draw(ProgressPhase::kRunning);
   }
 
+  void show(double now) {
+    if (terminal_)
+      draw(ProgressPhase::kRunning);
+    else
+      write_all(settings_.fd, progress_plain_line(state(now, ProgressPhase::kRunning)) + "\n");
+    shown_once_ = true;
+    last_shown_ = now;
+    last_shown_done_ = done_;
+  }
+
   bool is_due(double now, std::int64_t done) const {
     const double since = now - last_shown_;
     if (terminal_) return since >= settings_.redraw_interval;
-    if (!shown_once_ && settings_.keep) return true;
+    // What comes before there are figures to show can wait for a moment.
+    if (!shown_once_ && settings_.keep) return !fields_.empty() || !settings_.ticks || since >= settings_.plain_first;
     if (since >= settings_.plain_interval) return true;
     return total_ > 0 && settings_.keep && since >= settings_.plain_shortest &&
            static_cast<double>(done - last_shown_done_) >= settings_.plain_share * static_cast<double>(total_);
@@ -247,15 +267,49 @@ void after_log_line() {
 
 }  // namespace
 
+/// Wakes up every quarter of a second; whether something is shown is the display's matter.
+class Progress::Ticker {
+ public:
+  explicit Ticker(Display& display) : thread_([this, &display] { run(display); }) {}
+  ~Ticker() {
+    {
+      std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  Ticker(const Ticker&) = delete;
+  Ticker& operator=(const Ticker&) = delete;
+
+ private:
+  void run(Display& display) {
+    set_thread_name("progress");
+    block_signals_in_this_thread();
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, std::chrono::milliseconds(250), [this] { return ends_; })) {
+      std::lock_guard drawing(board().mutex);
+      display.tick();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ends_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
 Progress::Progress(std::int64_t total, ProgressSettings settings)
     : display_(std::make_unique<Display>(total, std::move(settings))) {
   // Outside of the board's lock: the log calls the hooks under its own.
   if (display_->on_terminal()) log::set_console_guard(before_log_line, after_log_line);
   std::lock_guard lock(board().mutex);
   display_->begin();
+  if (display_->ticks()) ticker_ = std::make_unique<Ticker>(*display_);
 }
 
 Progress::~Progress() {
+  ticker_.reset();
   std::lock_guard lock(board().mutex);
   display_->end(ProgressPhase::kStopped);
 }
@@ -271,6 +325,7 @@ bool Progress::due(std::int64_t done) {
 }
 
 void Progress::finish() {
+  ticker_.reset();
   std::lock_guard lock(board().mutex);
   display_->end(ProgressPhase::kFinished);
 }

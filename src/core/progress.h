@@ -30,14 +30,19 @@ struct ProgressSettings {
   double samples_per_unit = 0;   ///< > 0: samples/s is shown, units/s times this (the effective batch)
   std::int64_t initial = 0;      ///< done before this run (resumed); does not count into the rate
   bool silent = false;           ///< no output at all: ranks other than 0
+  bool ticks = false;            ///< a thread shows the time that passes while nothing is counted
   bool keep = true;              ///< false: nothing remains when it ends (a bar inside another's work)
   double redraw_interval = 0.1;  ///< s between redraws on a terminal
   double plain_interval = 30;    ///< s after which a plain line is due
+  double plain_first = 2;        ///< s after the start, where nothing with fields has come: the first plain line
   double plain_share = 0.05;     ///< share of the total after which a plain line is due ...
   double plain_shortest = 2;     ///< ... but not sooner than this many seconds after the last
   int fd = 2;  ///< where it is written; a terminal is recognised by isatty and TERM, or is that of `cohort launch`
   std::function<double()> now;  ///< s, never decreasing; empty: the steady clock
 };
+
+/// Whether `fd` is a terminal that a bar can be drawn on: its own, or that of `cohort launch`.
+bool is_terminal(int fd);
 
 class Progress {
  public:
@@ -63,9 +68,11 @@ class Progress {
   bool on_terminal() const;
 
   class Display;
+  class Ticker;
 
  private:
   std::unique_ptr<Display> display_;
+  std::unique_ptr<Ticker> ticker_;
 };
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/stop_signal.h"
 #include "core/utf8.h"
 #include "data/convert_lerobot.h"
 #include "data/csv_layout.h"
@@ -603,6 +604,10 @@ class ToHdf5 {
   std::vector<std::pair<Metadata, std::string>> metadata_;  // and the attribute's name
 };
 
+std::string stopped_text(std::size_t episodes, const std::filesystem::path& out) {
+  return format("stopped before all {} episodes were converted; nothing is left at {}", episodes, out.string());
+}
+
 /// RLDS to RLDS: schema and records as they are, whatever the schema.
 std::filesystem::path copy_records(const RldsEpisodes& source, const std::vector<std::int64_t>& episodes,
                                    const std::filesystem::path& out, const ConvertSettings& settings) {
@@ -611,7 +616,10 @@ std::filesystem::path copy_records(const RldsEpisodes& source, const std::vector
                     {.name = settings.name,
                      .description = "converted from " + source.name(),
                      .features_json = read_file(folder / "features.json")});
-  for (const std::int64_t e : episodes) writer.add(source.record(e));
+  for (const std::int64_t e : episodes) {
+    if (const int signal = stop_wanted()) throw Stopped(signal, stopped_text(episodes.size(), out));
+    writer.add(source.record(e));
+  }
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().filename().string().ends_with(".labels.txt")) writer.add_file(entry.path());
   return writer.finish();
@@ -635,6 +643,7 @@ ConvertReport convert_episodes(const EpisodeSource& source, const std::filesyste
                         source.size(), source.name());
   ConvertReport report;
   const auto count = [&](const Episode& episode) {
+    if (const int signal = stop_wanted()) throw Stopped(signal, stopped_text(episodes.size(), out));
     ++report.episodes;
     report.steps += episode.steps();
   };

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/observation_names.h"
+#include "core/stop_signal.h"
 #include "data/episode_task.h"
 #include "data/images/codec.h"
 #include "data/kept_steps.h"
@@ -449,6 +450,9 @@ void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int6
     converter.write(*episode, e, writer);
     ++report.episodes;
     report.steps += episode->steps();
+    if (const int signal = stop_wanted())
+      throw Stopped(signal, format("stopped after {} of {} episodes; nothing is left at {}", report.episodes,
+                                   episodes.size(), out.string()));
   }
   for (const std::string& feature : writer.not_finite())
     report.said.push_back(format("{}: values that are not finite are passed over in its statistics", feature));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/near_file.h"
 #include "core/placeholder_file.h"
 #include "data/local_path.h"
 
@@ -20,7 +21,11 @@ CsvSource CsvSource::open(const std::filesystem::path& path) {
   COHORT_THROW_UNLESS(!path.empty(), "no CSV file was named; set data.path");
   refuse_address(path);
   source.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  COHORT_THROW_UNLESS(source.file_ >= 0, "cannot open {}: {}", source.name_, std::strerror(errno));
+  if (source.file_ < 0) {
+    const int reason = errno;
+    throw Error(format("cannot open {}: {}{}", source.name_, std::strerror(reason),
+                       reason == ENOENT ? near_file(path) : std::string()));
+  }
   struct stat status {};
   COHORT_THROW_UNLESS(::fstat(source.file_, &status) == 0, "cannot read {}: {}", source.name_, std::strerror(errno));
   COHORT_THROW_UNLESS(!S_ISDIR(status.st_mode), "{} is a folder; name a CSV file in it", source.name_);

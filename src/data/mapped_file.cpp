@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/near_file.h"
 
 namespace cohort::data {
 
@@ -19,7 +20,11 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path.string())
   static std::atomic<std::uint64_t> mappings{0};
   id_ = ++mappings;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  COHORT_THROW_UNLESS(file >= 0, "cannot open {}: {}", path_, std::strerror(errno));
+  if (file < 0) {
+    const int reason = errno;
+    throw Error(format("cannot open {}: {}{}", path_, std::strerror(reason),
+                       reason == ENOENT ? near_file(path) : std::string()));
+  }
   struct stat status {};
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(file);

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/progress.h"
+#include "core/stop_signal.h"
 #include "dist/group.h"
 #include "tasks/actor.h"
 #include "tasks/task.h"
@@ -29,7 +30,7 @@ double mean(const std::vector<EpisodeOutcome>& episodes, Figure figure) {
 class Counter final : public tasks::RolloutObserver {
  public:
   Counter(const std::string& policy, std::int64_t episodes, bool silent)
-      : progress_(episodes, {.label = policy, .unit = "episode", .silent = silent, .keep = false}) {}
+      : progress_(episodes, {.label = policy, .unit = "episode", .silent = silent, .ticks = true, .keep = false}) {}
   void stepped(tasks::Task&, std::span<const tasks::RunningEpisode> running) override {
     steps_ += std::ssize(running);
     if (progress_.due(ended_)) show();
@@ -40,6 +41,11 @@ class Counter final : public tasks::RolloutObserver {
     show();
   }
   void finish() { progress_.finish(); }
+  std::string how_far(std::size_t of) const {
+    return format(
+        "stopped after {} of {} episodes, {} of them successes; a figure needs all of them, so none is written", ended_,
+        of, successes_);
+  }
 
  private:
   void show() {
@@ -151,7 +157,11 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
   // More ranks than episodes: the others only take part in the exchange. No seed at all is refused by all ranks alike.
   if (!own.empty() || seeds.empty()) {
     Counter counter(result.policy, static_cast<std::int64_t>(own.size()), settings.silent || rank != 0);
-    result.episodes = tasks::run_episodes(task, actor, own, rules, &counter);
+    try {
+      result.episodes = tasks::run_episodes(task, actor, own, rules, &counter);
+    } catch (const Stopped& stopped) {
+      throw Stopped(stopped.signal(), counter.how_far(own.size()));
+    }
     counter.finish();
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/near_file.h"
 #include "policy/safetensors.h"
 #include "policy/torch_zip.h"
 #include "policy/weight_files.h"
@@ -122,7 +123,7 @@ std::string embed_command(const std::string& text) {
 bool holds_instructions(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return !list_of(path).empty() || !torch_files(path).empty();
-  COHORT_THROW_UNLESS(fs::is_regular_file(path, error), "{}: there is no such file", path.string());
+  COHORT_THROW_UNLESS(fs::is_regular_file(path, error), "{}: there is no such file{}", path.string(), near_file(path));
   if (is_torch_file(path)) {
     const SafetensorsFile file = read_torch_zip(path);
     return file.metadata.contains("instruction") && named(file, "embeddings") != nullptr;

@@ -14,6 +14,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/near_file.h"
 #include "data/images/image_pipeline.h"
 #include "data/names_of_sets.h"
 #include "data/robot_statistics.h"
@@ -34,7 +35,8 @@ using config::Json;
 
 struct TrainedPolicy::Impl {
   Impl(const std::filesystem::path& path, const TrainedPolicySettings& wanted) {
-    COHORT_THROW_UNLESS(std::filesystem::exists(path), "{}: there is no such run or checkpoint", path.string());
+    COHORT_THROW_UNLESS(std::filesystem::exists(path), "{}: there is no such run or checkpoint{}", path.string(),
+                        near_file(path));
     const DeviceId device_id = parse_device(wanted.device);
     device = tensors::to_torch_device(device_id);
     COHORT_THROW_UNLESS(

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/near_file.h"
 #include "policy/torch_zip.h"
 
 namespace cohort::policy {
@@ -47,7 +48,8 @@ SafetensorsFile read_weights(const std::filesystem::path& path) {
       if (std::filesystem::exists(path / name, unreadable)) return read_weights(path / name);
     throw Error(format("{}: holds no model.safetensors, no pytorch_model.bin and no index of either", path.string()));
   }
-  COHORT_THROW_UNLESS(std::filesystem::is_regular_file(path, unreadable), "{}: there is no such file", path.string());
+  COHORT_THROW_UNLESS(std::filesystem::is_regular_file(path, unreadable), "{}: there is no such file{}", path.string(),
+                      near_file(path));
   if (path.string().ends_with(".index.json")) return read_index(path);
   return is_torch_file(path) ? read_torch_zip(path) : read_safetensors(path);
 }

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/progress.h"
+#include "core/stop_signal.h"
 #include "core/tfrecord.h"
 #include "core/threads.h"
 #include "data/images/codec.h"
@@ -305,7 +306,7 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
 
   std::optional<Progress> progress;
   if (!settings.silent && settings.rank == 0)
-    progress.emplace(settings.episodes, ProgressSettings{.label = "collect", .unit = "episode"});
+    progress.emplace(settings.episodes, ProgressSettings{.label = "collect", .unit = "episode", .ticks = true});
   RecordingReport report;
   report.path = target;
   std::vector<PieceReport> done;
@@ -350,8 +351,20 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
       if (outcome.success || (settings.keep == "all" && !outcome.failed)) ++kept;
       show();
     });
-    if (const std::vector<std::uint64_t> seeds = recorder.seeds(); !seeds.empty())
-      tasks::run_episodes(task, actor, seeds, rollout, &recorder);
+    if (const std::vector<std::uint64_t> seeds = recorder.seeds(); !seeds.empty()) {
+      try {
+        tasks::run_episodes(task, actor, seeds, rollout, &recorder);
+      } catch (const Stopped& stopped) {
+        std::int64_t there = report.episodes;
+        for (const PieceRange& piece : pieces)
+          if (store.complete(piece)) there += store.report(piece).kept;
+        throw Stopped(
+            stopped.signal(),
+            format("stopped with {} of {} episodes, of which {} in whole shards of {} are kept in {}; the same "
+                   "command goes on from there",
+                   kept, settings.episodes, there, settings.shard_episodes, work.string()));
+      }
+    }
     wait();
     for (const PieceRange& piece : pieces) {
       done.push_back(store.report(piece));

@@ -417,7 +417,8 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
                                  .job = "ppo",
                                  .device = names_of(devices),
                                  .batch_size = shares.environments});
-  train::install_stop_signals();
+  train::install_stop_signals(
+      first ? "stops after this iteration, with a checkpoint; Ctrl-C again: at once, without one" : nullptr);
   Training training(settings, *task, runner, ranks, watch, output ? &*output : nullptr,
                     claimed ? &claimed->folder() : nullptr, resolved.dump());
   if (point) training.resumed();
@@ -438,9 +439,17 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   if (first) {
     const report::RunFolder& folder = claimed->folder();
     const train::ContinueCommand command = train::continue_command(settings.program, folder.path(), environment);
+    const std::string remark = command.remark.empty() ? "" : ", " + command.remark + ",";
     const std::string status =
-        stopped ? format("stopped at iteration {}; continue with: {}", runner.iteration(), command.text) : "finished";
-    log::info("training {} after {}", status, format_duration(seconds()));
+        stopped ? format("stopped at iteration {}; continue{} with: {}", runner.iteration(), remark, command.text)
+                : "finished";
+    if (stopped) {
+      log::info("training stopped at iteration {} after {}; go on{} with", runner.iteration(),
+                format_duration(seconds()), remark);
+      log::info("  {}", command.text);
+    } else {
+      log::info("training finished after {}", format_duration(seconds()));
+    }
     output->finish(status, false, seconds(), of_ranks);
     const char* weights = settings.runner.ema.enabled ? policy::kEmaFile : policy::kModelFile;
     log::info("weights  {}", (folder.checkpoints() / "last" / weights).string());

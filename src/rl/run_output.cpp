@@ -1,5 +1,6 @@
 #include "rl/run_output.h"
 
+#include <chrono>
 #include <cmath>
 
 #include <torch/version.h>
@@ -69,6 +70,10 @@ std::string return_text(const Iteration& iteration, int digits) {
                                                        : "none yet";
 }
 
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 std::vector<ProgressField> progress_fields(const Iteration& iteration, double steps_per_s) {
   std::vector<ProgressField> fields{{"return", return_text(iteration, 1)},
                                     {"steps/s", format("{:.0f}", steps_per_s)},
@@ -124,7 +129,8 @@ void PpoOutput::begin(std::int64_t iteration, bool resumed) {
                    report::MetricsSettings{.tensorboard = settings_.tensorboard,
                                            .resumed_step = resumed ? iteration : std::optional<std::int64_t>()});
   progress_.emplace(settings_.runner.max_iterations,
-                    ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration});
+                    ProgressSettings{.label = "ppo", .unit = "it", .initial = iteration, .ticks = true});
+  pace_.emplace(settings_.runner.max_iterations, "iteration", iteration, steady_seconds());
   last_table_ = table_of(iteration, settings_.runner.max_iterations);
 }
 
@@ -141,6 +147,7 @@ void PpoOutput::observe(const Iteration& iteration, const IterationTimes& times)
     progress_->update(iteration.number, progress_fields(iteration, steps_per_s_));
   else
     progress_->update(iteration.number);
+  if (const auto line = pace_->made(iteration.number, steady_seconds())) log::info("{}", *line);
 }
 
 void PpoOutput::say_figures(const Iteration& iteration) {

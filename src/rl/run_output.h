@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/pace.h"
 #include "core/progress.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
@@ -44,6 +45,7 @@ class PpoOutput {
   std::vector<std::pair<std::string, std::string>> banner_;
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
+  std::optional<Pace> pace_;
   std::optional<Iteration> last_;
   std::int64_t last_table_ = 0;  ///< which of the tables of figures was the last that was said
   bool succeeded_ = false;       ///< in some episode so far

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/stop_signal.h"
 #include "tasks/actor.h"
 #include "tasks/task.h"
 
@@ -36,6 +37,7 @@ class Rollout {
   std::vector<EpisodeOutcome> run() {
     fill_slots();
     while (!running_.empty()) {
+      if (const int signal = stop_wanted()) throw Stopped(signal, "stopped");
       step();
       fill_slots();
     }

@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <ctime>
+#include <fstream>
+
+#include <unistd.h>
 
 #include <ATen/DeviceAccelerator.h>
 #include <c10/core/Allocator.h>
@@ -66,7 +71,8 @@ class Allocations {
 
 struct Measured {
   double weights = 0, gradients = 0, ema = 0, optimizer = 0, activations = 0, loader = 0;
-  double step_s = 0;
+  double step_s = 0, fastest_s = 0, slowest_s = 0;
+  std::int64_t steps = 0;
   std::int64_t samples_per_epoch = 0;
 };
 
@@ -111,10 +117,37 @@ Measured measure(Job& job, const RunSettings& settings, const parallel::Plan& pl
   m.optimizer = std::max(0.0, lasting - m.weights - m.gradients - m.ema);
   m.activations = std::max(0.0, allocations.peak() - before - lasting);
   m.loader = static_cast<double>(source.held_bytes());
+  if (step_seconds.size() > 1) step_seconds.erase(step_seconds.begin());  // it allocates
   std::sort(step_seconds.begin(), step_seconds.end());
+  m.steps = static_cast<std::int64_t>(step_seconds.size());
+  if (m.steps > 0) m.fastest_s = step_seconds.front(), m.slowest_s = step_seconds.back();
   m.step_s = step_seconds.empty() ? 0 : step_seconds[step_seconds.size() / 2];
   m.samples_per_epoch = source.samples_per_epoch();
   return m;
+}
+
+/// Seconds of processor time so far, of the machine and of this process; 0 where the system does not tell.
+struct CoreTimes {
+  double wall = 0, machine = 0, own = 0;
+};
+
+CoreTimes core_times() {
+  CoreTimes times;
+  times.wall = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  times.own = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  // proc(5): user, nice, system, idle, iowait, irq, softirq, steal; in hundredths of a second on Linux.
+  std::ifstream stat("/proc/stat");
+  std::string label;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softirq = 0;
+  if (stat >> label >> user >> nice >> system >> idle >> wait >> irq >> softirq && label == "cpu")
+    times.machine = (user + nice + system + irq + softirq) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return times;
+}
+
+double cores_of_others(const CoreTimes& before, const CoreTimes& after) {
+  const double wall = after.wall - before.wall;
+  if (wall <= 0 || after.machine <= 0) return 0;
+  return std::max(0.0, (after.machine - before.machine) - (after.own - before.own)) / wall;
 }
 
 /// What a process keeps on a GPU beside its tensors: the context, kernels, what the allocator has in reserve.
@@ -175,10 +208,15 @@ Estimate estimate(Job& job, const RunSettings& settings, const EstimateSettings&
   e.precision = settings.train.precision;
   e.optimizer = settings.train.optimizer.kind;
   e.batch_size = plan.batch_size;
+  const CoreTimes before = core_times();
   const Measured m = measure(job, settings, plan, e.batch_size, kSteps, *host);
+  e.busy_elsewhere = cores_of_others(before, core_times());
   const auto resident = static_cast<double>(monitor::process_memory().peak_rss);
   e.samples = m.samples_per_epoch;
   e.measured_step_s = m.step_s;
+  e.measured_steps = m.steps;
+  e.fastest_step_s = m.fastest_s;
+  e.slowest_step_s = m.slowest_s;
   e.memory = {.weights = m.weights,
               .gradients = m.gradients,
               .optimizer = m.optimizer,

@@ -59,6 +59,9 @@ struct Estimate {
   std::int64_t largest_batch = 0;     ///< 0: not even one sample fits
   double bandwidth = 0;               ///< bytes/s that were assumed
   double measured_step_s = 0;         ///< median on one device
+  std::int64_t measured_steps = 0;    ///< that it is the median of: the first, which allocates, is none of them
+  double fastest_step_s = 0, slowest_step_s = 0;
+  double busy_elsewhere = 0;  ///< cores that other programs took meanwhile
   std::vector<OnDevices> on;
 };
 

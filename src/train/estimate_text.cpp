@@ -20,6 +20,16 @@ std::string time_text(double hours) {
   return hours < 1 ? format("{:.1f} min", hours * 60) : format("{:.1f} h", hours);
 }
 
+/// Steps of one kind take alike, unless something else takes the cores.
+std::string busy_text(const Estimate& e) {
+  constexpr double kAlike = 1.5;
+  if (e.busy_elsewhere > 0.5)
+    return format(".\nOther programs take {:.1f} of this machine's cores: run it again when they are done",
+                  e.busy_elsewhere);
+  return e.slowest_step_s > kAlike * e.fastest_step_s ? ".\nThey differ: run it again before you rely on the hours"
+                                                      : "";
+}
+
 }  // namespace
 
 std::string to_text(const Estimate& e) {
@@ -50,11 +60,13 @@ std::string to_text(const Estimate& e) {
     text += "\n";
   };
   hours_table("steps", false);
-  text += "\nthe samples of so many steps on 1 device, with fewer steps on more\n";
-  hours_table("samples", true);
+  text += "\nas many samples as so many steps on 1 device see; on more devices that is fewer steps\n";
+  hours_table("steps", true);
   text += format(
-      "\nassumed: every device as fast as this one with {:.1f} ms a step; gradients in a ring at {}/s, none of it\n"
+      "\nmeasured: {:.1f} ms a step, the middle of {}, which took {:.1f} to {:.1f} ms{}\n"
+      "assumed: every device as fast as this one with {:.1f} ms a step; gradients in a ring at {}/s, none of it\n"
       "behind the backward pass; no wait for data, no validation{}. `cohort scaling train ...` measures it.\n",
+      e.measured_step_s * 1e3, e.measured_steps, e.fastest_step_s * 1e3, e.slowest_step_s * 1e3, busy_text(e),
       e.measured_step_s * 1e3, format_bytes(e.bandwidth),
       e.on.back().bucket_bytes > 0 ? format("; several devices: {} more on each, the buckets of gradients",
                                             format_bytes(e.on.back().bucket_bytes))
@@ -77,6 +89,9 @@ std::string to_json(const Estimate& e) {
   json["limit"] = e.limit;
   json["largest_batch"] = e.largest_batch;
   json["measured_step_s"] = e.measured_step_s;
+  json["fastest_step_s"] = e.fastest_step_s;
+  json["slowest_step_s"] = e.slowest_step_s;
+  json["cores_busy_elsewhere"] = e.busy_elsewhere;
   json["bandwidth"] = e.bandwidth;
   json["on"] = nlohmann::ordered_json::array();
   for (const OnDevices& on : e.on)

@@ -202,7 +202,12 @@ void TrainLoop::Impl::compare_parameters() {
                       "the parameters of the ranks differ at step {}, because gradients were not synchronised: {}",
                       state.step, check.text);
   compared_step = state.step;
-  log::info("step {}: {}", state.step, check.text);
+  // In one process there is nothing to compare; the number is for those who repeat the run.
+  const std::string line = format("step {}: {}", state.step, check.text);
+  if (strategy.world_size() == 1)
+    log::write_to_files(log::Level::kInfo, line);
+  else
+    log::info("{}", line);
 }
 
 }  // namespace cohort::train

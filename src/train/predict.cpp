@@ -13,6 +13,7 @@
 #include "core/array_view.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/near_file.h"
 #include "data/hdf5/hdf5_writer.h"
 #include "data/names_of_sets.h"
 #include "dist/usable_devices.h"
@@ -133,8 +134,8 @@ void write_demos(const std::filesystem::path& path, const PredictionRequest& req
 }  // namespace
 
 PredictReport predict_file(const PredictSettings& settings) {
-  COHORT_THROW_UNLESS(std::filesystem::exists(settings.run), "{}: there is no such run or checkpoint",
-                      settings.run.string());
+  COHORT_THROW_UNLESS(std::filesystem::exists(settings.run), "{}: there is no such run or checkpoint{}",
+                      settings.run.string(), near_file(settings.run));
   COHORT_THROW_UNLESS(!is_hdf5(settings.out) || !std::filesystem::exists(settings.out),
                       "{} exists already: remove it, or choose another --out", settings.out.string());
   const DeviceId device_id = parse_device(settings.device);

@@ -327,9 +327,10 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
                                   .job = job.name(),
                                   .device = device_names(plan.devices),
                                   .batch_size = plan.batch_size});
-  if (settings.rank_status) training.beat = beats.observer();
+  training.beat = output.counting(settings.rank_status ? beats.observer() : BeatObserver());
 
-  install_stop_signals();
+  install_stop_signals(first ? "stops after this step, with a checkpoint; Ctrl-C again: at once, without one"
+                             : nullptr);
   TrainSettings train = settings.train;
   train.batch_size = plan.batch_size;
   train.global_batch_size.reset();

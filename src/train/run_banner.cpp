@@ -62,6 +62,23 @@ std::string describe_model(const torch::nn::Module& model) {
   return format("{} parameters ({})", with_commas(count), format_bytes(bytes));
 }
 
+namespace {
+
+/// What a device keeps of the parameters whatever the batch: weights, gradients, moments and averages. Of optimizers
+/// whose state has another form nothing is said.
+std::string training_memory(const torch::nn::Module& model, const TrainSettings& train) {
+  const std::string& kind = train.optimizer.kind;
+  const bool adam = kind == "adam" || kind == "adamw";
+  if ((!adam && kind != "sgd") || train.weights != "fp32") return "";
+  double bytes = 0;
+  for (const auto& [name, tensor] : policy::trainable_parameters(model)) bytes += static_cast<double>(tensor.nbytes());
+  const double moments = adam ? (train.optimizer.amsgrad ? 3 : 2) : train.optimizer.momentum > 0 ? 1 : 0;
+  return format(", {} with gradients and optimizer; activations come on top",
+                format_bytes(bytes * (2 + moments + (train.ema.enabled ? 1 : 0))));
+}
+
+}  // namespace
+
 std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& trainable, const RunSettings& settings,
                                                              const parallel::Plan& plan,
                                                              const torch::nn::Module& model) {
@@ -72,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& tr
   };
   rows.emplace_back("data", trainable.data_summary());
   add_lines("scaled by", trainable.statistics_summary());
-  rows.emplace_back("model", describe_model(model));
+  rows.emplace_back("model", describe_model(model) + training_memory(model, settings.train));
   add_lines("devices", plan.lines);
   const TrainSettings& train = settings.train;
   const double rate =
@@ -86,9 +103,10 @@ std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& tr
                          train.steps > 0 ? format("{} step{}", train.steps, train.steps == 1 ? "" : "s")
                                          : format("{} epoch{}", train.epochs, train.epochs == 1 ? "" : "s"),
                          train.precision));
-  rows.emplace_back("loader", format("{} workers per process, {} batches ahead each, at most {}",
-                                     settings.loader.workers, settings.loader.prefetch_factor,
-                                     format_bytes(static_cast<double>(settings.loader.memory_budget_bytes))));
+  rows.emplace_back("loader",
+                    format("{} worker{} per process, {} batches ahead each, at most {}", settings.loader.workers,
+                           settings.loader.workers == 1 ? "" : "s", settings.loader.prefetch_factor,
+                           format_bytes(static_cast<double>(settings.loader.memory_budget_bytes))));
   rows.emplace_back("seed", format("{}{}", train.seed, train.deterministic ? ", deterministic kernels only" : ""));
   return rows;
 }

@@ -1,13 +1,16 @@
 #include "train/run_output.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include <torch/nn/module.h>
 
+#include "core/command_line.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/utf8.h"
 #include "dist/rank_environment.h"
 #include "report/metric_names.h"
 #include "train/continue_command.h"
@@ -66,6 +69,30 @@ std::vector<ProgressField> progress_fields(const StepStats& s, const std::option
   return fields;
 }
 
+constexpr std::size_t kMostRanksOnScreen = 8;
+
+/// The banner is to fit a screen of 24 lines: how the loader is set and all but the first lines of statistics are in
+/// the log only.
+void say_banner(const std::vector<std::pair<std::string, std::string>>& rows, bool has_log) {
+  constexpr int kMostOfStatistics = 2;
+  std::string part;
+  int lines = 0;
+  for (const auto& [label, text] : rows) {
+    if (!label.empty()) part = label, lines = 0;
+    ++lines;
+    const bool wanted = part != "loader" && part != "seed" && (part != "scaled by" || lines <= kMostOfStatistics);
+    const std::string line = format("{:<9} {}", label, text);
+    if (wanted || !has_log)
+      log::info("{}", line);
+    else
+      log::write_to_files(log::Level::kInfo, line);
+  }
+}
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 std::string status_of(const TrainResult& result, const ContinueCommand& command) {
   switch (result.status) {
     case TrainStatus::kFinished:
@@ -116,18 +143,33 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
     if (device.kind == DeviceKind::kCuda) own.push_back(device.index);
   if (claimed_) gpus_.emplace(watched_gpus(own, dist::read_rank_environment().local_world_size));
   summary_.banner = banner_rows(trainable_, settings_, plan, model);
-  for (const auto& [label, text] : summary_.banner) log::info("{:<9} {}", label, text);
+  say_banner(summary_.banner, claimed_ != nullptr);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
   if (settings_.train.early_stopping.patience > 0 && !validates)
     log::warning(
         "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
         "the patience to 0",
         settings_.train.early_stopping.patience);
-  if (group)
-    for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
+  if (group) {
+    const std::vector<std::string> ranks = parallel::world_lines(plan, *group);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::string line = format("{:<9} {}", "", ranks[i]);
+      if (i < kMostRanksOnScreen)
+        log::info("{}", line);
+      else
+        log::write_to_files(log::Level::kInfo, line);
+    }
+    if (ranks.size() > kMostRanksOnScreen && claimed_)
+      log::info("{:<9} and {} more, which the log names", "", ranks.size() - kMostRanksOnScreen);
+  }
   log::info("{:<9} {}", "results", folder_.path().string());
-  log::info("{:<9} all of them in {}; other than the defaults:", "settings", folder_.config_file().string());
-  for (const std::string& line : settings_lines(changed_)) log::info("{:<9} {}", "", line);
+  log::info("{:<9} {}", "log", folder_.log_file().string());
+  if (!claimed_) return;
+  // What follows from others is long, and one line in a hundred is wanted: the files have it.
+  log::write_to_files(log::Level::kInfo, format("{:<9} all of them in {}; other than the defaults:", "settings",
+                                                folder_.config_file().string()));
+  for (const std::string& line : settings_lines(changed_))
+    log::write_to_files(log::Level::kInfo, format("{:<9} {}", "", line));
 }
 
 void RunOutput::attach(TrainJob& train_job) {
@@ -152,11 +194,32 @@ void RunOutput::begin(std::int64_t resumed_step) {
   metrics_.emplace(folder_.path(),
                    report::MetricsSettings{.tensorboard = settings_.tensorboard,
                                            .resumed_step = resumes ? resumed_step : std::optional<std::int64_t>()});
-  progress_.emplace(total_steps_, ProgressSettings{.label = "train", .unit = "step", .initial = resumed_step});
+  progress_.emplace(total_steps_,
+                    ProgressSettings{.label = "train", .unit = "step", .initial = resumed_step, .ticks = true});
+  pace_.emplace(total_steps_, "step", resumed_step, steady_seconds());
+  counted_ = resumed_step;
   claimed_->keep();
 }
 
+BeatObserver RunOutput::counting(BeatObserver other) {
+  if (!claimed_) return other;
+  return [this, other = std::move(other)](const Beat& beat, const std::function<RankTotals()>& totals) {
+    count(beat.step);
+    if (other) other(beat, totals);
+  };
+}
+
+/// Steps that are made, whether they are reported or not (train.log_every).
+void RunOutput::count(std::int64_t step) {
+  if (!progress_ || step <= counted_) return;
+  counted_ = step;
+  progress_->update(step);
+  if (const auto line = pace_->made(step, steady_seconds())) log::info("{}", *line);
+}
+
 void RunOutput::observe_step(const StepStats& s) {
+  counted_ = std::max(counted_, s.step);
+  if (const auto line = pace_->made(s.step, steady_seconds())) log::info("{}", *line);
   summary_.samples_per_s = s.samples_per_s;
   summary_.result.step = s.step;
   const std::optional<GpuLoad> gpus = gpus_->read();
@@ -246,10 +309,28 @@ void RunOutput::finish(const TestResult* test) {
   log::info("log      {}", folder_.log_file().string());
   log::info("weights  {}", (folder_.path() / tested_weights(settings_.train, summary_.result)).string());
   log::info("{:<8} {}", "", describe_weights(settings_.train, summary_.result));
-  if (!settings_.charts) return;
-  // Without gnuplot there are none, which a warning has said.
-  if (fs::exists(folder_.charts())) log::info("charts   {}", folder_.charts().string());
-  log::info("report   {}", folder_.report_file().string());
+  // Without gnuplot there are no charts, which a warning has said.
+  if (settings_.charts && fs::exists(folder_.charts())) log::info("charts   {}", folder_.charts().string());
+  if (settings_.charts) log::info("report   {}", folder_.report_file().string());
+  if (summary_.result.status != TrainStatus::kStopped) say_what_next();
+}
+
+/// The command that uses what was trained: in its task where rollouts say which, else on its own data.
+void RunOutput::say_what_next() const {
+  const std::string run = shell_quoted(folder_.path().string());
+  if (!settings_.rollout.task.empty()) {
+    std::string command = format("{} evaluate --task {}", settings_.program, shell_quoted(settings_.rollout.task));
+    for (const std::string& setting : settings_.rollout.task_settings) command += " " + shell_quoted(setting);
+    log::info("evaluate {} --policy {} --episodes 100 --record-video --out {}", command, run,
+              shell_quoted((folder_.path() / "evaluation").string()));
+    return;
+  }
+  const config::Json data = resolved_.value("data", config::Json::object());
+  std::string file = data.value("path", std::string());
+  if (file.empty() && data.contains("paths") && !data.at("paths").empty()) file = data.at("paths").at(0);
+  if (file.empty()) return;
+  log::info("predict  {} predict {} {} --out {}", settings_.program, run, shell_quoted(utf8_to_bytes(file)),
+            shell_quoted((folder_.path() / "predictions.csv").string()));
 }
 
 }  // namespace cohort::train

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/pace.h"
 #include "core/progress.h"
 #include "dist/group.h"
 #include "report/metrics_writer.h"
@@ -33,6 +34,8 @@ class RunOutput {
   void announce(const parallel::Plan& plan, const torch::nn::Module& model, bool validates, dist::Group* group);
   /// Adds what a checkpoint holds of this run, and what is written while the loop trains.
   void attach(TrainJob& train_job);
+  /// For TrainJob::beat: counts every step on the progress, beside what `other` does (which may be empty).
+  BeatObserver counting(BeatObserver other);
   /// Before the loop runs: how far the progress goes.
   void set_total_steps(std::int64_t steps) { total_steps_ = steps; }
 
@@ -56,6 +59,8 @@ class RunOutput {
     std::int64_t told_ = 0;
   };
   void begin(std::int64_t resumed_step);
+  void count(std::int64_t step);
+  void say_what_next() const;
   void observe_step(const StepStats& s);
   void observe_validation(const ValidationStats& s);
 
@@ -73,6 +78,8 @@ class RunOutput {
   HostWatch host_;
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
+  std::optional<Pace> pace_;
+  std::int64_t counted_ = 0;  ///< steps, by the progress
 };
 
 }  // namespace cohort::train

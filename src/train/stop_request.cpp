@@ -3,27 +3,29 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 
 #include <time.h>
+
+#include "core/stop_signal.h"
 
 namespace cohort::train {
 namespace {
 
 std::atomic<bool> requested{false};
 std::atomic<int> received{0};
-std::atomic<bool> asked{false};  // by SIGTERM or SIGINT
-std::atomic<std::int64_t> asked_at{0};
+std::atomic<bool> asked{false};         // by SIGTERM or SIGINT
+std::atomic<std::int64_t> asked_at{0};  // ms
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free,
               "a signal handler may touch lock-free atomics only");
 
-// A terminal's Ctrl-C reaches every process of the group, and a launcher passes it on once more: what comes so soon
-// after the first signal is the same wish.
-constexpr std::int64_t kSameWishSeconds = 2;
+std::atomic<const char*> answer_of{nullptr};
+std::atomic<bool> launched{false};
 
-std::int64_t now_seconds() {
+std::int64_t now_ms() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec;
+  return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1000000;
 }
 
 /// What schedulers announce the end of a job's time with. It may be followed by SIGTERM: the first of those is still
@@ -40,8 +42,9 @@ void handle(int signal) {
   if (is_notice(signal)) return;
   if (!asked) {
     asked = true;
-    asked_at = now_seconds();
-  } else if (now_seconds() - asked_at > kSameWishSeconds) {
+    asked_at = now_ms();
+    write_stop_answer(answer_of);
+  } else if (!is_same_wish(asked_at, now_ms(), launched)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -49,7 +52,9 @@ void handle(int signal) {
 
 }  // namespace
 
-void install_stop_signals() {
+void install_stop_signals(const char* answer) {
+  answer_of = answer;
+  launched = std::getenv("LOCAL_RANK") != nullptr;
   struct sigaction action {};
   action.sa_handler = handle;
   sigemptyset(&action.sa_mask);

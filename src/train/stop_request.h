@@ -3,10 +3,11 @@
 
 namespace cohort::train {
 
-/// From now on the first SIGTERM or SIGINT only notes the wish; a second one, more than two seconds later, ends the
+/// From now on the first SIGTERM or SIGINT only notes the wish, and is answered at once on standard error with `answer`
+/// (which lives as long as the process; null: nothing is said); a second one (core/stop_signal.h: is_same_wish) ends the
 /// process as usual. SIGUSR1 and SIGUSR2, by which schedulers announce the end (sbatch --signal=USR1@60), note it
 /// however often they come. May be called often.
-void install_stop_signals();
+void install_stop_signals(const char* answer = nullptr);
 
 /// True once such a signal has come, or request_stop() was called.
 bool stop_requested();

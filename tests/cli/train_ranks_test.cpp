@@ -92,7 +92,7 @@ TEST_F(TrainRanks, TheTimeForFindingEachOtherIsASetting) {
   EXPECT_TRUE(contains(outcome.err, "rank 1 of 2 could not reach the store at 127.0.0.1:1")) << outcome.err;
   EXPECT_FALSE(contains(outcome.err, "s at most")) << "of a longer wait it tells on the way\n" << outcome.err;
   EXPECT_FALSE(fs::exists(out()));
-  const Outcome help = run({cohort_path(), "train", "regressor", "--help"});
+  const Outcome help = run({cohort_path(), "train", "regressor", "--help", "dist"});
   for (const char* setting : {"dist.store_timeout_s = 300", "dist.collective_timeout_s = 1800"})
     EXPECT_TRUE(contains(help.out, setting)) << help.out;
 }

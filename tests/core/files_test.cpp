@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
+#include "core/near_file.h"
 #include "support/fresh_folder.h"
 
 namespace cohort {
@@ -168,6 +169,19 @@ TEST(Files, ReadingAMissingFileNamesIt) {
     EXPECT_NE(std::string(e.what()).find("/nowhere/at/all.csv"), std::string::npos);
     EXPECT_NE(std::string(e.what()).find("No such file"), std::string::npos);
   }
+}
+
+TEST(Files, AMissingFileIsAnsweredWithTheNameThatIsNear) {
+  const fs::path folder = test::fresh_folder("near");
+  write_file_atomically(folder / "shop.csv", "a");
+  write_file_atomically(folder / "runs" / "arm" / "config.json", "{}");
+  EXPECT_EQ(near_file(folder / "shp.csv"), "; did you mean " + (folder / "shop.csv").string() + "?");
+  EXPECT_EQ(near_file(folder / "rnus" / "arm"), "; did you mean " + (folder / "runs").string() + "?")
+      << "the folder is what is misspelt";
+  EXPECT_EQ(near_file(folder / "shop.csv"), "") << "it is there";
+  EXPECT_EQ(near_file(folder / "weather.parquet"), "") << "nothing is near";
+  const std::string message = message_of([&] { read_file(folder / "shp.csv"); });
+  EXPECT_NE(message.find("shop.csv?"), std::string::npos) << message;
 }
 
 TEST(Files, SymlinkIsReplacedInOneStep) {

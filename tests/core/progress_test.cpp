@@ -1,5 +1,6 @@
 #include "core/progress.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -16,8 +17,10 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/pace.h"
 #include "core/progress_rate.h"
 #include "core/pseudo_terminal.h"
+#include "core/stop_signal.h"
 #include "support/terminal_screen.h"
 
 namespace cohort {
@@ -411,10 +414,102 @@ TEST(Progress, LogLinesAndTheBarShareATerminalWithoutGarbling) {
   const auto screen = test::screen_after(bytes, 100);
   ASSERT_EQ(screen.size(), 52u);
   for (int i = 0; i < 50; ++i)
-    EXPECT_TRUE(screen[static_cast<std::size_t>(i)].ends_with(format(" info line {} of the log", i)))
+    EXPECT_TRUE(screen[static_cast<std::size_t>(i)].ends_with(format(" line {} of the log", i)))
         << screen[static_cast<std::size_t>(i)];
   EXPECT_TRUE(screen[50].ends_with("warning the last line")) << screen[50];
   EXPECT_TRUE(screen[51].starts_with("train  100%  ▕█")) << screen[51];
+}
+
+TEST(Progress, WithoutATerminalAFirstLineComesWhileTheFirstStepStillRuns) {
+  PlainFile file;
+  {
+    Progress progress(400, {.label = "train", .unit = "step", .ticks = true, .plain_first = 0, .fd = file.fd()});
+    for (int i = 0; i < 500 && file.lines().empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_FALSE(file.lines().empty()) << "nothing is counted for five seconds";
+    EXPECT_TRUE(file.lines()[0].starts_with("train 0/400 (0 %), ")) << file.lines()[0];
+    progress.finish();
+  }
+  EXPECT_EQ(file.lines().size(), 2u) << "and one when it ends";
+}
+
+TEST(Progress, ALineComesByTimeWhereStepsAreCountedAndFiguresAreNot) {
+  Clock clock;
+  PlainFile file;
+  Progress progress(100000, {.label = "train", .unit = "step", .fd = file.fd(), .now = clock.reader()});
+  progress.update(1, {{"loss", "0.5"}});
+  for (int step = 2; step <= 14; ++step) {  // 5 s each: train.log_every=50 would say nothing for four minutes
+    clock.now += 5;
+    progress.update(step);
+  }
+  const auto lines = file.lines();
+  ASSERT_EQ(lines.size(), 3u) << "one in thirty seconds, so that the log of a long run does not swell";
+  EXPECT_NE(lines[1].find("train 7/100000"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[2].find("loss 0.5"), std::string::npos) << lines[2];
+}
+
+TEST(Pace, SaysOnceAfterTheSecondStepHowLongTheRestTakes) {
+  Pace slow(1000, "step", 0, 10);
+  EXPECT_FALSE(slow.made(1, 60)) << "the first step takes memory and is no measure";
+  EXPECT_EQ(slow.made(2, 65).value_or(""), "about 5.0 s a step; the 998 that are left take about 83 min");
+  EXPECT_FALSE(slow.made(3, 70));
+
+  Pace fast(100000, "iteration", 50000, 0);
+  EXPECT_FALSE(fast.made(50000, 0.1));
+  EXPECT_FALSE(fast.made(50001, 0.2));
+  EXPECT_FALSE(fast.made(50010, 1.1)) << "too early to tell";
+  EXPECT_EQ(fast.made(50021, 2.2).value_or(""),
+            "about 0.100 s an iteration; the 49979 that are left take about 83 min");
+
+  Pace nearly_done(30, "step", 0, 0);
+  nearly_done.made(1, 1);
+  EXPECT_FALSE(nearly_done.made(29, 3)) << "it ends before one has read that";
+  EXPECT_EQ(rough_duration(40), "40 s");
+  EXPECT_EQ(rough_duration(3 * 3600), "3.0 hours");
+  EXPECT_EQ(rough_duration(72 * 3600), "3.0 days");
+}
+
+/// A child that answers stop signals, and what it wrote and how it ended when it got `signals`, each once the one
+/// before was noticed.
+struct Answered {
+  std::string err;
+  int status = 0;
+};
+Answered answered(int signals, bool waits_between) {
+  int pipe[2];
+  COHORT_CHECK(::pipe(pipe) == 0, "pipe failed");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe[1], STDERR_FILENO);
+    ::unsetenv("RANK");
+    ::unsetenv("LOCAL_RANK");
+    answer_stop_signals("stops after this step");
+    for (int i = 0; i < signals; ++i) {
+      if (i > 0 && waits_between) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      ::raise(SIGINT);
+    }
+    ::_exit(stop_wanted() == SIGINT ? 7 : 8);
+  }
+  ::close(pipe[1]);
+  Answered result;
+  char buffer[256];
+  for (ssize_t n; (n = ::read(pipe[0], buffer, sizeof buffer)) > 0;)
+    result.err.append(buffer, static_cast<std::size_t>(n));
+  ::close(pipe[0]);
+  ::waitpid(child, &result.status, 0);
+  return result;
+}
+
+TEST(StopSignals, TheFirstIsAnsweredAtOnceAndTheSecondEndsTheProgram) {
+  const Answered once = answered(1, false);
+  EXPECT_EQ(once.err, "stops after this step\n");
+  EXPECT_EQ(WEXITSTATUS(once.status), 7);
+  const Answered passed_on = answered(2, false);
+  EXPECT_EQ(WEXITSTATUS(passed_on.status), 7) << "what a shell passes on as well is no second wish";
+  const Answered twice = answered(2, true);
+  EXPECT_EQ(twice.err, "stops after this step\n");
+  EXPECT_TRUE(WIFSIGNALED(twice.status) && WTERMSIG(twice.status) == SIGINT) << twice.status;
+  EXPECT_TRUE(is_same_wish(0, 1500, true)) << "a launcher passes it on, late where the machine is busy";
+  EXPECT_FALSE(is_same_wish(0, 1500, false));
 }
 
 TEST(RateEstimate, FollowsAChangeWithinItsWindowAndStaysSteadyUnderJitter) {

@@ -61,8 +61,9 @@ void set_rollouts(RobomimicReading& r, const data::RobotDataSettings& data, cons
   if (!found.task.empty()) {
     rollout["task"] = found.task;
     rollout["task_settings"] = found.settings;
-    r.notes.push_back(format("experiment.rollout: environment {} is the task {}{}", environment, found.task,
-                             found.settings.empty() ? "" : " with " + join(found.settings, " ")));
+    if (environment != found.task || !found.settings.empty())
+      r.notes.push_back(format("experiment.rollout: environment {} is the task {}{}", environment, found.task,
+                               found.settings.empty() ? "" : " with " + join(found.settings, " ")));
   }
   // An epoch with rollouts has a validation, and each validation is counted.
   const std::int64_t between = validation_epochs > 0 ? std::gcd(validation_epochs, r.rollout_rate) : r.rollout_rate;

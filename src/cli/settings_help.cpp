@@ -1,0 +1,171 @@
+#include "cli/settings_help.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "cli/subcommand.h"
+
+namespace cohort::cli {
+namespace {
+
+/// What most runs set, in the order in which one thinks of it.
+const std::vector<std::string>& basic_settings(const std::string& job) {
+  static const std::map<std::string, std::vector<std::string>> kOfJob{
+      {"informer",
+       {"data.path", "data.windows.target", "data.windows.features", "data.windows.seq_len", "data.windows.label_len",
+        "data.windows.pred_len", "data.csv.missing", "model.d_model", "model.n_heads", "model.e_layers", "model.d_ff",
+        "train.early_stopping.patience"}},
+      {"regressor",
+       {"data.path", "data.columns.inputs", "data.columns.targets", "data.split.kind", "data.split.test_fraction",
+        "data.csv.missing", "model.d_model", "model.e_layers", "model.hidden", "train.early_stopping.patience"}},
+      {"policy",
+       {"data.paths", "data.actions", "data.proprio", "data.images", "data.action_normalization",
+        "data.proprio_normalization", "validation.splits", "model.algorithm", "train.checkpoint.every",
+        "rollout.enabled", "rollout.task"}},
+      {"rdt",
+       {"data.paths", "data.actions", "data.images", "data.constant_elements", "model.initial_weights",
+        "model.rdt.slots", "model.rdt.hidden_size", "model.rdt.depth", "train.gradient_checkpointing",
+        "train.checkpoint.every", "rollout.task"}},
+      {"ppo",
+       {"task",
+        "task_settings",
+        "n_envs",
+        "max_iterations",
+        "num_steps_per_env",
+        "name",
+        "output_dir",
+        "resume",
+        "backend",
+        "devices",
+        "threads",
+        "seed",
+        "save_interval",
+        "precision",
+        "reward_scale",
+        "algorithm.learning_rate",
+        "algorithm.num_learning_epochs",
+        "algorithm.num_mini_batches",
+        "algorithm.gamma",
+        "algorithm.entropy_coef",
+        "algorithm.clip_param",
+        "algorithm.desired_kl",
+        "policy.actor_hidden_dims",
+        "policy.critic_hidden_dims",
+        "policy.init_noise_std"}}};
+  static const std::vector<std::string> kNone;
+  const auto found = kOfJob.find(job);
+  return found == kOfJob.end() ? kNone : found->second;
+}
+
+/// Of every job that trains on data.
+const std::vector<std::string> kBasicOfAll{
+    "train.steps", "train.epochs",    "train.batch_size",     "train.gradient_accumulation_steps",
+    "train.lr",    "train.precision", "train.validate_every", "train.log_every",
+    "train.seed",  "devices",         "loader.workers",       "name",
+    "output_dir",  "resume"};
+
+struct Entry {
+  std::string path, text;  ///< text: as Fields::help() has it, with its line of explanation
+};
+
+std::vector<Entry> entries_of(const config::Fields& fields) {
+  std::vector<Entry> entries;
+  std::istringstream lines(fields.help());
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t equals = line.find(" = ");
+    const bool begins = line.size() > 2 && line.starts_with("  ") && line[2] != ' ' && equals != std::string::npos;
+    if (begins)
+      entries.push_back({line.substr(2, equals - 2), line + "\n"});
+    else if (!entries.empty())
+      entries.back().text += line + "\n";
+  }
+  return entries;
+}
+
+bool is_in_group(const std::string& path, const std::string& group) {
+  return path == group || path.starts_with(group + ".");
+}
+
+/// The settings that a key means: that one, those of that group, or those whose path holds it.
+std::vector<const Entry*> meant_by(const std::string& key, const std::vector<Entry>& entries) {
+  std::vector<const Entry*> found;
+  for (const Entry& entry : entries)
+    if (key == "all" || is_in_group(entry.path, key)) found.push_back(&entry);
+  if (!found.empty()) return found;
+  for (const Entry& entry : entries)
+    if (entry.path.find(key) != std::string::npos) found.push_back(&entry);
+  return found;
+}
+
+/// "train", and of a group with many settings "model.rdt": what a screen can hold.
+std::vector<std::pair<std::string, int>> groups_of(const std::vector<Entry>& entries,
+                                                   const std::vector<std::string>& basic) {
+  constexpr int kMany = 60;
+  const auto is_basic = [&](const Entry& e) { return std::find(basic.begin(), basic.end(), e.path) != basic.end(); };
+  std::map<std::string, int> of_section;
+  for (const Entry& entry : entries) ++of_section[entry.path.substr(0, entry.path.find('.'))];
+  std::vector<std::pair<std::string, int>> groups;
+  for (const Entry& entry : entries) {
+    const std::size_t dot = entry.path.find('.');
+    if (dot == std::string::npos || is_basic(entry)) continue;
+    std::string name = entry.path.substr(0, dot);
+    if (of_section[name] > kMany)
+      if (const std::size_t second = entry.path.find('.', dot + 1); second != std::string::npos)
+        name = entry.path.substr(0, second);
+    const auto known =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == name; });
+    if (known == groups.end())
+      groups.emplace_back(name, 1);
+    else
+      ++known->second;
+  }
+  return groups;
+}
+
+}  // namespace
+
+bool names_setting(const config::Fields& fields, const std::string& key) {
+  return !meant_by(key, entries_of(fields)).empty();
+}
+
+std::string settings_help(const config::Fields& fields, const std::string& job, const std::vector<std::string>& keys) {
+  const std::vector<Entry> entries = entries_of(fields);
+  std::string text;
+  for (const std::string& key : keys) {
+    const std::vector<const Entry*> meant = meant_by(key, entries);
+    if (meant.empty()) {
+      std::vector<std::string> paths;
+      for (const Entry& entry : entries) paths.push_back(entry.path);
+      const std::string near = config::nearest(key, paths);
+      throw UsageError(format("{} has no setting with '{}' in its name{}; `cohort train {} --help` lists the groups",
+                              job, key, near.empty() ? "" : format("; did you mean '{}'?", near), job));
+    }
+    for (const Entry* entry : meant) text += entry->text;
+  }
+  if (!keys.empty()) return text;
+
+  std::vector<std::string> basic = basic_settings(job);
+  if (job != "ppo") basic.insert(basic.end(), kBasicOfAll.begin(), kBasicOfAll.end());
+  text += "basic settings, with their defaults:\n";
+  for (const std::string& path : basic)
+    for (const Entry& entry : entries)
+      if (entry.path == path) text += entry.text;
+  if (job == "informer")
+    text += "\nA smaller model, for a computer without a GPU: model.d_model=128 model.d_ff=512 model.n_heads=4\n";
+  text += "\ngroups of the others:\n";
+  for (const auto& [name, count] : groups_of(entries, basic))
+    text += format("  {:<22} {:>3} setting{}\n", name, count, count == 1 ? "" : "s");
+  std::string top;
+  for (const Entry& entry : entries)
+    if (entry.path.find('.') == std::string::npos && entry.path != "job" &&
+        std::find(basic.begin(), basic.end(), entry.path) == basic.end())
+      top += (top.empty() ? "" : ", ") + entry.path;
+  if (!top.empty()) text += format("  without a group: {}\n", top);
+  return text + format(
+                    "\n`cohort train {0} --help KEY` explains a setting, a group, or all with that part in their "
+                    "names;\n`cohort train {0} --help all` explains all {1}.\n",
+                    job, entries.size());
+}
+
+}  // namespace cohort::cli

@@ -1,0 +1,13 @@
+/// The command that learns from a data set, for a user to paste.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace cohort::cli {
+
+/// "train", "policy", "data.paths=...", with the action and the observed vectors and pictures that the data set has.
+/// Empty where it has no field that is called an action, or nothing that a policy could see.
+std::vector<std::string> train_on(const std::filesystem::path& data);
+
+}  // namespace cohort::cli

@@ -1,0 +1,94 @@
+// What the program says before and behind the work: --help that fits a screen, and next commands that can be pasted.
+#include <gtest/gtest.h>
+
+#include "cli/training.h"
+
+namespace cohort::testing {
+namespace {
+
+Outcome help(const std::vector<std::string>& words) {
+  std::vector<std::string> command{cohort_path(), "train"};
+  command.insert(command.end(), words.begin(), words.end());
+  return run(command);
+}
+
+TEST(SettingsHelp, ShowsTheBasicSettingsAndNamesTheGroupsOfTheOthers) {
+  for (const char* job : {"informer", "regressor", "policy", "rdt", "ppo"}) {
+    const Outcome plain = help({job, "--help"});
+    ASSERT_EQ(plain.code, 0) << plain.err;
+    const std::size_t lines = lines_of(plain.out).size(), all = lines_of(help({job, "--help", "all"}).out).size();
+    EXPECT_LT(lines, 100u) << job << " of " << all;
+    EXPECT_GT(all, lines) << job;
+    EXPECT_TRUE(contains(plain.out, "output_dir = ")) << plain.out;
+  }
+  const Outcome informer = help({"informer", "--help"});
+  EXPECT_TRUE(contains(informer.out, "model.d_model=128")) << "for a computer without a GPU\n" << informer.out;
+  EXPECT_FALSE(contains(informer.out, "train.scaler.growth_interval")) << informer.out;
+  EXPECT_TRUE(contains(informer.out, "\n  train ")) << "the group that it is in\n" << informer.out;
+}
+
+TEST(SettingsHelp, ExplainsASettingAGroupOrAPartOfNames) {
+  const Outcome one = help({"informer", "--help", "model.d_model"});
+  EXPECT_EQ(lines_of(one.out).size(), 2u) << one.out;
+  const Outcome group = help({"policy", "--help", "rollout"});
+  EXPECT_TRUE(contains(group.out, "rollout.first_seed = 50000")) << group.out;
+  EXPECT_FALSE(contains(group.out, "train.lr")) << group.out;
+  const Outcome part = help({"policy", "--help", "warmstart"});
+  EXPECT_TRUE(contains(part.out, "rollout.warmstart = 0")) << part.out;
+  EXPECT_EQ(run({cohort_path(), "help", "train", "informer", "model.d_model"}).out, one.out);
+  const Outcome none = help({"informer", "--help", "modle.d_model"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(contains(none.err, "did you mean 'model.d_model'?")) << none.err;
+  const Outcome ppo = help({"ppo", "--help", "algorithm"});
+  EXPECT_TRUE(contains(ppo.out, "algorithm.lam = ")) << ppo.out;
+  const Outcome of_scaling = run({cohort_path(), "scaling", "train", "informer", "--help"});
+  EXPECT_EQ(of_scaling.code, 0) << of_scaling.err;
+  EXPECT_EQ(of_scaling.out, help({"informer", "--help"}).out);
+}
+
+/// The line below "next, ...:", or behind that label in the log.
+std::string command_behind(const std::string& text, const std::string& label) {
+  const std::size_t at = text.rfind(label);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = text.find_first_not_of(" \n", at + label.size());
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+TEST(NextCommand, OfATrainingOnATablePredictsWithIt) {
+  const Training training;
+  const Outcome outcome = run(training.after({cohort_path()}, "my run", {"train.steps=4"}), Training::variables());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string command = command_behind(outcome.err, " predict ");
+  ASSERT_TRUE(contains(command, "my run")) << outcome.err;
+  const Outcome again = run({"/bin/sh", "-c", command}, Training::variables());
+  EXPECT_EQ(again.code, 0) << command << "\n" << again.err;
+  EXPECT_TRUE(fs::exists(training.outputs() / "my run" / "latest" / "predictions.csv")) << again.out;
+}
+
+TEST(NextCommand, LeadsFromARecordingToATrainingAndFromAnEvaluationToItsVideos) {
+  const TemporaryFolder folder;
+  for (const char* format : {"rlds", "hdf5"}) {
+    const Outcome collected = run({cohort_path(), "collect", "reach", "--episodes", "2", "--name", "arm", "--keep",
+                                   "all", "--format", format, "--out", (folder.path() / format).string()});
+    if (contains(collected.err, "there is no subcommand")) GTEST_SKIP() << "this build has no tasks";
+    ASSERT_EQ(collected.code, 0) << collected.err;
+    const std::string command = command_behind(collected.out, "next, a policy that learns from them:\n");
+    ASSERT_TRUE(contains(command, " train policy data.paths=")) << collected.out;
+    const Outcome trained = run(
+        {"/bin/sh", "-c",
+         command + " train.steps=1 train.batch_size=4 model.diffusion.unet.down_dims=32,64 charts=false output_dir=" +
+             (folder.path() / "runs").string()},
+        Training::variables());
+    EXPECT_EQ(trained.code, 0) << command << "\n" << trained.err;
+  }
+  const Outcome evaluated = run({cohort_path(), "evaluate", "--task", "reach", "--policy", "random", "--episodes", "1",
+                                 "--max-steps", "3", "--out", (folder.path() / "an evaluation").string()});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  const std::string command = command_behind(evaluated.out, "next, videos of it:\n");
+  EXPECT_TRUE(command.ends_with(" --record-video") && contains(command, "'")) << evaluated.out;
+  const Outcome again = run({"/bin/sh", "-c", command});
+  EXPECT_EQ(again.code, 0) << command << "\n" << again.err;
+}
+
+}  // namespace
+}  // namespace cohort::testing
