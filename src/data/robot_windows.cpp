@@ -32,7 +32,7 @@ namespace {
 // Indices of the goal's draw in a sample's random stream, apart from those of the image transforms.
 constexpr std::uint64_t kGoalDraw = std::uint64_t{1} << 40;
 
-enum class Goal { kNone, kLast, kUniform, kSteps };
+enum class Goal { kNone, kLast, kUniform, kStepsAhead };
 
 struct Set {
   std::unique_ptr<EpisodeSource> source;
@@ -187,7 +187,7 @@ struct RobotWindows::Impl {
       goal = Goal::kUniform;
     else if (call.name == "steps") {
       call.expect_arguments(1);
-      goal = Goal::kSteps;
+      goal = Goal::kStepsAhead;
       goal_steps = static_cast<std::int64_t>(call.number(0));
       COHORT_THROW_UNLESS(goal_steps >= 1, "goal '{}': a goal lies at least one step ahead", s.goal);
     } else {
@@ -407,7 +407,7 @@ struct RobotWindows::Impl {
         const double u = static_cast<double>(random.uniform(kGoalDraw));
         return std::min(steps - 1, static_cast<std::int64_t>(u * static_cast<double>(steps - step - 1)) + step + 1);
       }
-      case Goal::kSteps:
+      case Goal::kStepsAhead:
         return std::min(steps - 1, step + goal_steps);
       case Goal::kLast:
       case Goal::kNone:
