@@ -165,6 +165,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
+  if (only_checks_words()) return 0;
   if (!video_folder.empty())
     arguments.video_folder = video_folder;
   else

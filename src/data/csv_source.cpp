@@ -19,7 +19,7 @@ CsvSource CsvSource::open(const std::filesystem::path& path) {
   COHORT_THROW_UNLESS(!path.empty(), "no CSV file was named; set data.path");
   refuse_address(path);
   source.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  COHORT_THROW_UNLESS(source.file_ >= 0, "cannot open {}: {}", source.name_, std::strerror(errno));
+  COHORT_THROW_UNLESS(source.file_ >= 0, "cannot open {}: {}{}", source.name_, std::strerror(errno), hub_hint(path));
   struct stat status {};
   COHORT_THROW_UNLESS(::fstat(source.file_, &status) == 0, "cannot read {}: {}", source.name_, std::strerror(errno));
   COHORT_THROW_UNLESS(!S_ISDIR(status.st_mode), "{} is a folder; name a CSV file in it", source.name_);

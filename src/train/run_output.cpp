@@ -125,6 +125,8 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
         settings_.train.early_stopping.patience);
   if (group)
     for (const std::string& line : parallel::world_lines(plan, *group)) log::info("{:<9} {}", "", line);
+  if (!settings_.init_from.empty() && settings_.resume.empty())
+    log::info("{:<9} begin with those of {}", "weights", settings_.init_from);
   log::info("{:<9} {}", "results", folder_.path().string());
   log::info("{:<9} all of them in {}; other than the defaults:", "settings", folder_.config_file().string());
   for (const std::string& line : settings_lines(changed_)) log::info("{:<9} {}", "", line);

@@ -14,13 +14,13 @@ namespace cohort::train {
 namespace {
 
 /// What may differ between ranks. With a dot at the end: a whole section.
-constexpr std::array<std::string_view, 23> kOfOneRank{
+constexpr std::array<std::string_view, 24> kOfOneRank{
     // Results are rank 0's, and it tells the others where they are.
     "name", "output_dir", "resume", "tensorboard", "charts", "train.checkpoint.resume",
     // What a machine has; `backend` names it in several ways.
     "backend", "devices", "threads", "loader.", "dist.", "data.threads", "data.csv.threads", "data.cache_bytes",
     // Where files lie; the models and the numbers of samples that come of them are compared.
-    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "model.initial_weights",
+    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "init_from", "model.initial_weights",
     "model.backbone_weights", "model.language.weights", "model.language.vocabulary"};
 
 bool may_differ(const std::string& path) {
