@@ -1,4 +1,5 @@
 // `cohort train`: the executable cohort-train, which `cohort` becomes.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -335,7 +336,10 @@ int run_train(const std::vector<std::string>& words) {
     arguments.overrides = std::move(flags.overrides);
     main_pys = std::move(flags.defaults);
     of_files = flags.of_files;
-    links_results = flags.names_output_dir;
+    // The flag is main.py's; the setting output_dir=FOLDER is the folder of all runs, as in every job.
+    links_results = flags.names_output_dir && std::any_of(words.begin(), words.end(), [](const std::string& word) {
+                      return word.starts_with("--output_dir") || word.starts_with("--output-dir");
+                    });
     notes = std::move(flags.notes);
   }
   const train::ResumeTarget continued = resumed_run(arguments);

@@ -297,15 +297,13 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
   output.announce(plan, *model, feed.validation.has_value(), replaces ? nullptr : group.get());
   output.attach(training);
-  if (first && settings.links_results) {
-    training.checkpoint_links = settings.output_dir;
-    report::link_results(settings.output_dir, folder.path());
-  }
+  if (first && settings.links_results) training.checkpoint_links = settings.output_dir;
   // A run that was finished before stays as it was: the job has not trained in it.
   if (first)
     training.started = [&, begin = training.started](std::int64_t step) {
       begin(step);
       record_job(folder.path(), read_launched_job(), overrides);
+      if (settings.links_results) report::link_results(settings.output_dir, folder.path());
     };
   if (settings.rollout.enabled) {
     RolloutRequest request{.configuration = training.configuration,
