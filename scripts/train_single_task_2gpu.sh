@@ -12,8 +12,10 @@
 set -euo pipefail
 DATA=${DATA:-/path/to/demonstrations.hdf5}
 CONFIG=${CONFIG:-$(dirname "${BASH_SOURCE[0]}")/../configs/rdt_1b.json}
-FIELDS=${FIELDS-data.actions=["actions"] data.proprio=["obs/robot0_joint_pos","obs/robot0_gripper_qpos"] \
-  data.images=["obs/agentview_image","obs/robot0_eye_in_hand_image"] model.rdt.slots=["actions:39-44,10"]}
+# In single quotes, for within ${FIELDS-...} the shell would take the double ones away.
+default_fields='data.actions=["actions"] data.proprio=["obs/robot0_joint_pos","obs/robot0_gripper_qpos"]
+  data.images=["obs/agentview_image","obs/robot0_eye_in_hand_image"] model.rdt.slots=["actions:39-44,10"]'
+FIELDS=${FIELDS-$default_fields}
 LANG_EMBED=${LANG_EMBED:-}
 OUTPUT_DIR=${OUTPUT_DIR:-checkpoints/single_task_2gpu}
 LAUNCH=${LAUNCH:---num_processes 2 --multi_gpu --mixed_precision bf16}

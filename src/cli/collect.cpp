@@ -64,6 +64,7 @@ int run_collect(const std::vector<std::string>& words) {
   if (const auto code = parse_arguments(app, words)) return *code;
   arguments.task.take_words(1);
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
+  if (only_checks_words()) return 0;
   const auto group = join_ranks(arguments.task.settings.threads);
   Cast cast({arguments.policy}, arguments.task);
   cast.choose_pictures(arguments.task);

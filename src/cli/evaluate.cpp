@@ -182,6 +182,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   const int videos_of_kind = arguments.benchmark.empty() ? 2 : 1;
   arguments.video.successes = video_successes.value_or(videos_of_kind);
   arguments.video.failures = video_failures.value_or(videos_of_kind);
+  if (only_checks_words()) return 0;
   if (!video_folder.empty())
     arguments.video_folder = video_folder;
   else

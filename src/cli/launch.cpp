@@ -1,10 +1,15 @@
 // `cohort launch`: N ranks of one job on this node.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
+#include "cli/child_command.h"
 #include "cli/launch_flags.h"
 #include "cli/subcommand.h"
 #include "core/command_line.h"
@@ -63,7 +68,7 @@ bool ends_with_py(const std::string& name) {
 }
 
 /// What every rank executes.
-std::vector<std::string> command_of(const LaunchRequest& request) {
+std::vector<std::string> command_of(LaunchRequest& request) {
   if (request.program.empty())
     throw UsageError(
         "launch: what shall the ranks run? e.g. `cohort launch --nproc_per_node=2 train informer data.path=file.csv`");
@@ -86,6 +91,10 @@ std::vector<std::string> command_of(const LaunchRequest& request) {
     subcommand = subcommand || known.name == first;
   }
   if (request.module || (!request.no_python && ends_with_py(first))) {
+    if (first.starts_with("robomimic.") || first.ends_with("robomimic/scripts/train.py"))
+      request.notes.push_back(
+          "robomimic's own Python is started; its configurations are trained without it by `cohort launch FLAGS train "
+          "load_from=FILE.json`");
     python();
   } else if (!request.no_python && !request.behind_dashes && subcommand) {
     if (first == "launch") throw UsageError("launch: a rank cannot be another launch");
@@ -116,6 +125,30 @@ std::string command_line_of(const LaunchRequest& request) {
   return line;
 }
 
+/// Commands whose words are understood before anything is done (only_checks_words).
+constexpr std::array<std::string_view, 3> kCheckable{"train", "evaluate", "collect"};
+
+/// A typo in the words of a command of Cohort is told once, before there are ranks. Returns the command's exit code.
+int check_words(const LaunchRequest& request) {
+  const std::vector<std::string>& words = request.program;
+  if (request.settings.command.front() != own_path() ||
+      std::find(kCheckable.begin(), kCheckable.end(), words.front()) == kCheckable.end())
+    return 0;
+  // What a rank would be told decides about its words, too.
+  std::vector<std::pair<std::string, std::string>> variables{{"COHORT_ONLY_CHECK_WORDS", "1"}};
+  for (const auto& [name, value] : request.settings.environment) variables.emplace_back(name, value);
+  std::vector<std::pair<std::string, std::optional<std::string>>> before;
+  for (const auto& [name, value] : variables) {
+    const char* now = std::getenv(name.c_str());
+    before.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  const ChildOutput output = run_and_read(own_path(), words);
+  for (const auto& [name, value] : before) value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  if (output.code != 0) std::fputs(output.err.c_str(), stderr);
+  return output.code;
+}
+
 int run_launch(const std::vector<std::string>& arguments) {
   LaunchRequest request = parse_launch(arguments);
   if (request.help) {
@@ -125,6 +158,7 @@ int run_launch(const std::vector<std::string>& arguments) {
   request.settings.command = command_of(request);
   request.settings.command_line = command_line_of(request);
   request.settings.tells_first_step = request.settings.command.front() == own_path() && request.program[0] == "train";
+  if (const int code = check_words(request); code != 0) return code;
   request.settings.ranks = count_ranks(request);
   if (!request.settings.quiet)
     for (const std::string& note : request.notes) std::fprintf(stderr, "cohort launch: %s\n", note.c_str());

@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 #include <sstream>
 
+#include "cli/accelerate_file.h"
 #include "cli/launch_nodes.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
@@ -71,7 +73,6 @@ const std::vector<Limited>& limited_flags() {
        true,
        {""},
        "output is not filtered into files of its own; use --tee and grep"},
-      {"config-file", true, false, {}, "accelerate's configuration files are not read; give the values as flags"},
       {"dynamo-backend", true, false, {"no", "NO"}, "there is no TorchDynamo here; leave it out or say no"},
       {"dynamo-mode", true, false, {"default"}, "there is no TorchDynamo here; leave it out"},
       {"dynamo-use-fullgraph", false, false, {}, "there is no TorchDynamo here; leave it out"},
@@ -152,6 +153,34 @@ void split_at_program(const CLI::App& app, const std::vector<std::string>& argum
 
 }  // namespace
 
+namespace {
+
+/// "num_processes" of "--num-processes=2"; empty for what is no flag.
+std::string name_of_flag(const std::string& word) {
+  if (!word.starts_with("--")) return "";
+  return underscored(word.substr(2, word.find('=') == std::string::npos ? std::string::npos : word.find('=') - 2));
+}
+
+std::set<std::string> names_of_flags(const std::vector<std::string>& words) {
+  std::set<std::string> names;
+  for (const std::string& word : words)
+    if (const std::string name = name_of_flag(word); !name.empty()) names.insert(name);
+  return names;
+}
+
+/// The last value of a flag; empty: it is not there.
+std::string value_of_flag(const std::vector<std::string>& words, const std::string& name) {
+  std::string value;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (name_of_flag(words[i]) != name) continue;
+    const std::size_t equals = words[i].find('=');
+    value = equals != std::string::npos ? words[i].substr(equals + 1) : i + 1 < words.size() ? words[i + 1] : "";
+  }
+  return value;
+}
+
+}  // namespace
+
 LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
   LaunchRequest request;
   launch::LaunchSettings& settings = request.settings;
@@ -221,6 +250,8 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember({"local-rank", "local_rank"}));
 
   group = "accelerate's flags";
+  std::string config_file;
+  option("config-file", config_file, "what `accelerate config` wrote; what is typed outranks it", false);
   option("num-processes", nodes.num_processes, "ranks, on all machines together", false);
   option("num-machines", nodes.num_machines, "as --nnodes", false)->check(CLI::PositiveNumber);
   option("machine-rank", nodes.machine_rank, "as --node-rank", false)->check(CLI::NonNegativeNumber);
@@ -268,8 +299,13 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
     if (l.pet) limited.back()->envname(pet_variable(l.name));
   }
 
-  std::vector<std::string>& flags = request.flags;
-  split_at_program(app, arguments, flags, request);
+  split_at_program(app, arguments, request.flags, request);
+  std::vector<std::string> flags = request.flags;
+  if (const std::string file = value_of_flag(flags, "config_file"); !file.empty()) {
+    AccelerateFile read = read_accelerate_file(file, names_of_flags(flags));
+    flags.insert(flags.end(), read.flags.begin(), read.flags.end());
+    request.notes.insert(request.notes.end(), read.notes.begin(), read.notes.end());
+  }
   try {
     app.parse(std::vector<std::string>(flags.rbegin(), flags.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -331,7 +367,9 @@ LaunchRequest parse_launch(const std::vector<std::string>& arguments) {
       throw UsageError(
           format("launch: --mixed_precision={} is not possible: choose no, fp16 or bf16", mixed_precision));
     settings.environment.emplace_back("ACCELERATE_MIXED_PRECISION", mixed_precision);
-    settings.environment.emplace_back("COHORT_MIXED_PRECISION", mixed_precision);
+    // What is typed outranks a training's configuration; what accelerate's says holds where that says nothing.
+    if (names_of_flags(request.flags).contains("mixed_precision"))
+      settings.environment.emplace_back("COHORT_MIXED_PRECISION", mixed_precision);
   }
   if (cpu) {
     settings.without_gpu = true;

@@ -15,6 +15,7 @@
 #include <torch/utils.h>
 
 #include "cli/parse_arguments.h"
+#include "cli/run_library.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/error.h"
@@ -55,6 +56,7 @@ std::unique_ptr<serve::Policy> load_ppo(const ServeArguments& arguments) {
       "{} is of `cohort train ppo`, which gives an action at a time and has no settings to act by: leave "
       "--exec-horizon and model.* out",
       arguments.run);
+  use_library_of_run(arguments.run);
   const rl::PpoTask learnt = rl::task_of_ppo_run(arguments.run);
   tasks::TaskSettings settings;
   settings.engine = learnt.engine;

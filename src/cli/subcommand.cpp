@@ -98,4 +98,9 @@ int run_program(const std::string& name, const std::function<int()>& body) {
   }
 }
 
+bool only_checks_words() {
+  const char* value = std::getenv("COHORT_ONLY_CHECK_WORDS");
+  return value && *value;
+}
+
 }  // namespace cohort::cli

@@ -45,4 +45,8 @@ std::string sibling(const std::string& executable);
 /// executable.
 int run_program(const std::string& name, const std::function<int()>& body);
 
+/// Whether the launcher asks, once and before it starts ranks, if the words can be understood: a command whose words are
+/// read returns 0 then and does nothing.
+bool only_checks_words();
+
 }  // namespace cohort::cli

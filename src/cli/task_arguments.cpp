@@ -7,6 +7,7 @@
 
 #include <torch/utils.h>
 
+#include "cli/run_library.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
@@ -201,6 +202,7 @@ void TaskArguments::take_words(std::size_t begin) {
   for (std::size_t i = begin; i < words.size(); ++i) {
     std::string word = words[i];
     if (word.starts_with("--")) word = word.substr(2);
+    if (word.starts_with("task_settings.")) word = word.substr(word.find('.') + 1);  // as `cohort train` takes them
     if (!config::is_override(word))
       throw UsageError(format("'{}' is neither an argument nor a setting of the form key=value", words[i]));
     (word.starts_with("model.") || word.starts_with("data.") ? policy_overrides : settings.overrides).push_back(word);
@@ -224,6 +226,8 @@ std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) {
 
 Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
     : names_(std::move(names)), titles_(titles_of(names_)) {
+  for (const std::string& who : names_)
+    if (is_path(who)) use_library_of_run(who);
   for (const std::string& who : names_) {
     policies_.emplace_back();
     servers_.emplace_back();

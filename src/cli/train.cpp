@@ -1,9 +1,11 @@
 // `cohort train`: the executable cohort-train, which `cohort` becomes.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "train/part_speeds.h"
 #include "train/resume_target.h"
 #include "train/run.h"
+#include "train/typed_settings.h"
 
 namespace cohort::cli {
 namespace {
@@ -83,8 +86,12 @@ bool stands_alone(const std::vector<std::string>& words, std::size_t i) {
   return i + 1 == words.size() || words[i + 1].starts_with("-") || config::is_override(words[i + 1]);
 }
 
-Arguments parse(const std::vector<std::string>& words) {
+/// `job_of_files`: what the files among the words train; it decides which switches there are.
+Arguments parse(const std::vector<std::string>& words, const std::string& job_of_files) {
   Arguments arguments;
+  const auto trains = [&](const char* job) {
+    return arguments.job == job || (arguments.job.empty() && job_of_files == job);
+  };
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string word = words[i];
     if (i == 0 && word == "--estimate") {
@@ -111,7 +118,7 @@ Arguments parse(const std::vector<std::string>& words) {
       arguments.files.push_back(words[i]);
     } else if (word.starts_with("--config=") || word.starts_with("load_from=") || word.starts_with("--load_from=")) {
       arguments.files.push_back(word.substr(word.find('=') + 1));
-    } else if (word == "--headless" && arguments.job == "ppo") {
+    } else if (word == "--headless" && trains("ppo")) {
       // Isaac Lab's: nothing is shown in any case.
     } else if (word.starts_with("--local_rank=") || word.starts_with("--local-rank=")) {
       // The way of the old torch.distributed.launch; LOCAL_RANK says the same.
@@ -119,7 +126,7 @@ Arguments parse(const std::vector<std::string>& words) {
     } else {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
-      if (dashed && arguments.job == "rdt" && train::is_rdt_switch(word)) word += "=true";
+      if (dashed && trains("rdt") && train::is_rdt_switch(word)) word += "=true";
       if (dashed && stands_alone(words, i)) {
         // robomimic's switches.
         if (word == "resume") word = "resume=auto";
@@ -136,6 +143,8 @@ Arguments parse(const std::vector<std::string>& words) {
       } else if (arguments.data.empty() && !dashed && !word.starts_with("-")) {
         arguments.data = word;
       } else {
+        if (dashed && !word.empty() && stands_alone(words, i))
+          throw UsageError(format("{} wants a value: {} VALUE, or {}=VALUE", words[i], words[i], words[i]));
         throw UsageError(format("'{}' is neither a job nor a setting of the form key.path=value", words[i]));
       }
     }
@@ -150,6 +159,29 @@ std::string job_of(const std::string& file) {
   const config::Json json = config::Json::parse(read_file(file), nullptr, true, true);
   return json.is_object() && json.contains("job") && json.at("job").is_string() ? json.at("job").get<std::string>()
                                                                                 : "";
+}
+
+/// What the first of the files (or the run that is continued) trains, before the other words are understood; empty where
+/// none says it. What is wrong with a file is said when it is read.
+std::string job_of_files(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const std::size_t equals = word.find('=');
+    const std::string key = word.substr(word.starts_with("--") ? 2 : 0, equals - (word.starts_with("--") ? 2 : 0));
+    const bool apart = equals == std::string::npos && word.starts_with("--") && i + 1 < words.size();
+    const std::string value = equals != std::string::npos ? word.substr(equals + 1) : apart ? words[i + 1] : "";
+    try {
+      std::string job;
+      if (key == "config" || key == "load_from") job = job_of(value);
+      if ((key == "resume" || key == "resume_from_checkpoint") && value != "auto" && value != "latest")
+        job = job_of((train::resume_target(value).run / "config.json").string());
+      if (words.front() == "--estimate" && i > 0 && word.ends_with(".json") && equals == std::string::npos)
+        job = job_of(word);
+      if (!job.empty()) return job;
+    } catch (const std::exception&) {
+    }
+  }
+  return "";
 }
 
 /// Which run is continued; an empty path: none is. Its override then names the run's folder.
@@ -187,15 +219,64 @@ void take_job(Arguments& arguments, const std::string& resumed) {
                             train::all_jobs().front()->name()));
 }
 
-/// A launcher's --mixed_precision holds where the user has not set a precision.
-void apply_launcher_precision(config::Fields& fields) {
+/// The word behind the job as the setting `key`. Throws UsageError where that is typed besides, and says another thing.
+void take_data(Arguments& arguments, const std::string& key) {
+  const std::string text = key + "=" + arguments.data;
+  for (const std::string& other : arguments.overrides)
+    if (other.starts_with(key + "=") && other != text)
+      throw UsageError(
+          format("'{}' stands for {}, and {} says another thing: leave one of them out", arguments.data, text, other));
+  arguments.overrides.push_back(text);
+}
+
+/// The precision that a launcher's --mixed_precision asks for. `cohort launch` passes what was typed, which outranks a
+/// file; accelerate always passes one, "no" unless it was told, which holds where nobody has said a precision.
+void apply_launcher_precision(const train::TypedSettings& typed, config::Fields& fields) {
   for (const char* name : {"COHORT_MIXED_PRECISION", "ACCELERATE_MIXED_PRECISION"}) {
     const char* value = std::getenv(name);
-    if (!value || !*value || fields.was_set("train.precision")) continue;
+    if (!value || !*value) continue;
     const std::string precision = value == std::string("no") ? "fp32" : value;
+    const std::string set = fields.to_json().at("train").at("precision").get<std::string>();
+    if (set == precision) return;
+    const bool of_cohort = name == std::string("COHORT_MIXED_PRECISION");
+    if (typed.has("train.precision")) {
+      COHORT_THROW_UNLESS(!of_cohort, "{} and the launcher's --mixed_precision={} contradict each other: leave one out",
+                          typed.word("train.precision"), value);
+      return;
+    }
+    if (!of_cohort && fields.was_set("train.precision")) {
+      log::warning(
+          "precision {} as the configuration says; the launcher's {}={} is not used: train.precision={} on "
+          "the command line would be",
+          set, name, value, precision);
+      return;
+    }
     fields.apply_override("train.precision=" + precision);
     log::info("precision {} as the launcher's {} says", precision, name);
+    return;
   }
+}
+
+/// An unknown setting is told with the flag or key that is meant, where those of RDT's main.py or of robomimic are read.
+void apply_word(config::Fields& fields, train::RunSettings& settings, const std::string& text, bool rdt,
+                bool robomimic) {
+  const std::string key = text.substr(0, text.find('='));
+  constexpr std::string_view kOfTask = "rollout.task_settings.";
+  if (key.starts_with(kOfTask)) {
+    std::vector<std::string>& of_task = settings.rollout.task_settings;
+    std::erase_if(of_task,
+                  [&](const std::string& other) { return other.starts_with(key.substr(kOfTask.size()) + "="); });
+    of_task.push_back(text.substr(kOfTask.size()));
+    return;
+  }
+  if (!fields.has(key)) {
+    const std::string flag = rdt ? train::near_rdt_flag(key) : "";
+    COHORT_THROW_UNLESS(flag.empty(), "there is no flag --{}; did you mean --{}?", key, flag);
+    const std::string of_robomimic = robomimic ? train::near_robomimic_key(key) : "";
+    COHORT_THROW_UNLESS(of_robomimic.empty(), "there is no setting '{}'; did you mean '{}', robomimic's?", key,
+                        of_robomimic);
+  }
+  fields.apply_override(text);
 }
 
 /// `cohort estimate rdt --shapes`.
@@ -245,13 +326,26 @@ int measure_ranks(bool json) {
 
 int run_train(const std::vector<std::string>& words) {
   if (!words.empty() && words.front() == "--measure-ranks") return measure_ranks(words.back() == "--json");
-  Arguments arguments = parse(words);
+  Arguments arguments = parse(words, job_of_files(words));
   // What every rank would say is said once.
-  if (!arguments.help) log::set_console(dist::read_rank_environment().rank == 0);
+  if (only_checks_words())
+    log::set_level(log::Level::kError);
+  else if (!arguments.help)
+    log::set_console(dist::read_rank_environment().rank == 0);
   std::vector<std::string> notes;
-  if (arguments.job == "rdt") {
+  std::size_t of_files = 0;           // of the overrides: those that files named by flags say
+  std::vector<std::string> main_pys;  // defaults, where nothing is said
+  bool links_results = false;
+  const bool rdt = arguments.job == "rdt" || (arguments.job.empty() && job_of_files(words) == "rdt");
+  if (rdt) {
     train::RdtFlags flags = train::read_rdt_flags(arguments.overrides);
     arguments.overrides = std::move(flags.overrides);
+    main_pys = std::move(flags.defaults);
+    of_files = flags.of_files;
+    // The flag is main.py's; the setting output_dir=FOLDER is the folder of all runs, as in every job.
+    links_results = flags.names_output_dir && std::any_of(words.begin(), words.end(), [](const std::string& word) {
+                      return word.starts_with("--output_dir") || word.starts_with("--output-dir");
+                    });
     notes = std::move(flags.notes);
   }
   const train::ResumeTarget continued = resumed_run(arguments);
@@ -275,7 +369,7 @@ int run_train(const std::vector<std::string>& words) {
     if (!arguments.data.empty() && arguments.help)
       arguments.keys.insert(arguments.keys.begin(), arguments.data);
     else if (!arguments.data.empty())
-      arguments.overrides.push_back("task=" + arguments.data);
+      take_data(arguments, "task");
     return run_ppo(
         {arguments.files, arguments.overrides, resumed, continued.checkpoint, arguments.help, arguments.keys});
   }
@@ -315,10 +409,18 @@ int run_train(const std::vector<std::string>& words) {
     settings.train.checkpoint.resume =
         continued.checkpoint.empty() ? train::CheckpointSettings().resume : continued.checkpoint;
   }
+  if (!arguments.data.empty()) take_data(arguments, fields.has("data.path") ? "data.path" : "data.paths");
   std::vector<std::string> overrides = arguments.overrides;
+  std::string robomimic;  // the file of that form
+  config::Json typed_robomimic = config::Json::object();
   for (const std::string& file : arguments.files) {
     if (job->name() == "policy" && train::is_robomimic_file(file)) {
+      if (!robomimic.empty())
+        throw UsageError(format("{} and {} are both robomimic's configurations, each of a whole training: name one",
+                                robomimic, file));
+      robomimic = file;
       train::RobomimicRun run = train::read_robomimic_run(file, overrides, rollout_tasks());
+      typed_robomimic = train::settings_of_robomimic_words(file, overrides, run.overrides);
       fields.apply_json(run.settings, file);
       overrides = std::move(run.overrides);
       notes.insert(notes.end(), run.notes.begin(), run.notes.end());
@@ -326,24 +428,39 @@ int run_train(const std::vector<std::string>& words) {
       fields.apply_file(file);
     }
   }
+  // What robomimic's keys on the command line say outranks every file, as other words do.
+  if (arguments.files.size() > 1) fields.apply_json(typed_robomimic, "the command line");
+  for (const std::string& text : main_pys)
+    if (!fields.was_set(text.substr(0, text.find('=')))) fields.apply_override(text);
   // A file says how to train. Which run is continued, the command line alone says.
   settings.resume.clear();
-  if (!arguments.data.empty()) {
-    const std::string key = fields.has("data.path") ? "data.path" : "data.paths";
-    arguments.overrides.push_back(key + "=" + arguments.data);
-    fields.apply_override(arguments.overrides.back());
-  }
   for (const std::string& override_text : overrides) {
     COHORT_THROW_UNLESS(job->name() != "policy" || !override_text.starts_with("train.num_epochs="),
                         "{}: how many steps such an epoch has only a robomimic configuration says (load_from=FILE); "
                         "say train.steps=N{}",
                         override_text,
                         settings.train.steps > 0 ? format(", which is {} now", settings.train.steps) : "");
-    fields.apply_override(override_text);
+    apply_word(fields, settings, override_text, job->name() == "rdt", !robomimic.empty());
+  }
+  overrides.erase(overrides.begin(), overrides.begin() + static_cast<std::ptrdiff_t>(of_files));
+  train::TypedSettings typed(overrides);
+  train::settle(typed, settings);
+  if (fields.has("model.algorithm")) {
+    const std::string learner = fields.to_json().at("model").at("algorithm").get<std::string>();
+    for (const auto& [algorithm, section] : {std::pair("diffusion_policy", "model.diffusion."),
+                                             std::pair("bc", "model.bc."), std::pair("rdt", "model.rdt.")})
+      typed.needs(learner == algorithm, {section},
+                  format("model.algorithm is {}: add model.algorithm={}", learner, algorithm));
+    typed.refuse_what_does_nothing();
   }
   for (const std::string& note : notes) log::warning("{}", note);
   settings.program = typed_name(sibling("cohort"));
-  apply_launcher_precision(fields);
+  settings.links_results = links_results;
+  apply_launcher_precision(typed, fields);
+  if (only_checks_words()) {
+    settings.train.validate();
+    return 0;
+  }
   if (arguments.measures_parts) {
     log::set_level(log::Level::kWarning);
     std::puts(to_json(train::measure_parts(*job, settings, arguments.parts)).c_str());
@@ -359,7 +476,8 @@ int run_train(const std::vector<std::string>& words) {
     std::fputs((arguments.json ? to_json(estimate) : to_text(estimate)).c_str(), stdout);
     return 0;
   }
-  return train::run(*job, settings, fields, arguments.overrides, rollouts_of(settings));
+  const train::RolloutFunction rollouts = rollouts_of(settings);
+  return train::run(*job, settings, fields, arguments.overrides, rollouts);
 }
 
 }  // namespace

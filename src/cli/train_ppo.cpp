@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/settings_help.h"
 #include "cli/subcommand.h"
@@ -12,6 +14,7 @@
 #include "rl/presets.h"
 #include "rl/run.h"
 #include "tasks/registry.h"
+#include "train/typed_settings.h"
 
 namespace cohort::cli {
 namespace {
@@ -44,6 +47,28 @@ std::string instead_of(const std::string& key) {
   return "";
 }
 
+/// A task's setting in place of one of the same name, which a file or an earlier word has given.
+void set_of_task(std::vector<std::string>& settings, const std::string& text) {
+  const std::string key = text.substr(0, text.find('=') + 1);
+  std::erase_if(settings, [&](const std::string& other) { return other.starts_with(key); });
+  settings.push_back(text);
+}
+
+/// Words that would do nothing beside the others are refused by name.
+void check_words(const std::vector<std::string>& words, const rl::PpoRunSettings& settings) {
+  train::TypedSettings typed(words);
+  typed.needs(settings.algorithm.schedule == "adaptive", {"algorithm.desired_kl"}, "add algorithm.schedule=adaptive");
+  typed.needs(settings.policy.recurrent(), {"policy.rnn_type", "policy.rnn_hidden_dim", "policy.rnn_num_layers"},
+              "nothing remembers: add policy.class_name=ActorCriticRecurrent");
+  typed.needs(settings.runner.ema.enabled,
+              {"ema.counting", "ema.power", "ema.inv_gamma", "ema.min_decay", "ema.max_decay", "ema.update_after_step",
+               "ema.copy_batch_norm"},
+              "there is no moving average: add ema.enabled=true");
+  typed.needs(!typed.has("resume") || settings.resume.empty(), {"init_from"},
+              format("{} goes on with a run's own weights: leave resume out", typed.word("resume")));
+  typed.refuse_what_does_nothing();
+}
+
 /// The settings of the command line on top of `settings`, which has the defaults; all of them under their names in
 /// `fields`.
 void read_settings(const PpoArguments& arguments, std::string& job, rl::PpoRunSettings& settings,
@@ -55,15 +80,25 @@ void read_settings(const PpoArguments& arguments, std::string& job, rl::PpoRunSe
   if (!arguments.resumed.empty()) fields.apply_file(arguments.resumed);
   for (const std::string& file : arguments.files) fields.apply_file(file);
   settings.resume.clear();  // which run is continued, the command line alone says
+  // Whose the task's settings are, its name says, wherever it stands.
+  for (const std::string& text : arguments.overrides)
+    if (text.starts_with("task=")) settings.task = text.substr(5);
+  tasks::use_library(settings.task_library, arguments.resumed.empty() ? "this configuration" : arguments.resumed);
   for (const std::string& override_text : arguments.overrides) {
+    constexpr std::string_view kOfTask = "task_settings.";
+    if (override_text.starts_with(kOfTask)) {
+      set_of_task(settings.task_settings, override_text.substr(kOfTask.size()));
+      continue;
+    }
     try {
       fields.apply_override(override_text);
     } catch (const Error& error) {
       const std::string key = override_text.substr(0, override_text.find('='));
       if (const std::string form = instead_of(key); !form.empty() && !fields.has(key))
         throw Error(format("ppo has no setting '{}': {}", key, form));
+      // As `cohort evaluate` takes them.
       if (fields.has(key) || !is_setting_of(settings.task, key)) throw;
-      throw Error(format("{} is a setting of the task, not of PPO: write 'task_settings=[{}]'", key, override_text));
+      set_of_task(settings.task_settings, override_text);
     }
   }
 }
@@ -99,6 +134,11 @@ int run_ppo(const PpoArguments& arguments) {
   }
   config::Fields fields;
   read_settings(arguments, job, settings, fields);
+  check_words(arguments.overrides, settings);
+  if (only_checks_words()) {
+    if (!settings.task.empty()) (void)tasks::make_task(settings.task, {.n_envs = 1, .overrides = settings.task_settings});
+    return 0;
+  }
   settings.program = typed_name(sibling("cohort"));
   settings.checkpoint = arguments.checkpoint;
   return rl::run(settings, fields, arguments.overrides);

@@ -16,7 +16,7 @@
 
 namespace cohort::cli {
 
-train::RolloutFunction rollouts_of(const train::RunSettings& settings) {
+train::RolloutFunction rollouts_of(train::RunSettings& settings) {
   const train::RolloutSettings& r = settings.rollout;
   if (!r.enabled) return {};
   COHORT_THROW_UNLESS(!r.task.empty(), "rollout.enabled=true: say which task, rollout.task=NAME (`cohort tasks`)");
@@ -26,7 +26,9 @@ train::RolloutFunction rollouts_of(const train::RunSettings& settings) {
   tasks::TaskSettings task_settings{.n_envs = static_cast<int>(std::min<std::int64_t>(r.n_envs, r.n)),
                                     .threads = std::max(1, available_cores() / sharing),
                                     .overrides = r.task_settings};
+  tasks::use_library(r.task_library, "rollout.task_library of the configuration");
   auto task = std::make_shared<std::unique_ptr<tasks::Task>>(tasks::make_task(r.task, task_settings));
+  settings.rollout.task_library = tasks::library_of(r.task);
   auto drawn = std::make_shared<policy::RecordedPictures>();  // as the task draws now; empty: as it does by default
   return [task, task_settings, drawn, r](const train::RolloutRequest& request) {
     // The policy is shown what drew the pictures that it learns from.

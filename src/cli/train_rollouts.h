@@ -7,7 +7,7 @@ namespace cohort::cli {
 
 /// Makes the task, so that an unknown one is refused before anything else happens; empty where rollouts are not
 /// enabled. Throws Error.
-train::RolloutFunction rollouts_of(const train::RunSettings& settings);
+train::RolloutFunction rollouts_of(train::RunSettings& settings);
 
 /// The task that stands for an environment of a robomimic configuration: the one of its name.
 train::RolloutTaskFunction rollout_tasks();

@@ -23,8 +23,9 @@ CsvSource CsvSource::open(const std::filesystem::path& path) {
   source.file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (source.file_ < 0) {
     const int reason = errno;
+    const std::string hint = hub_hint(path);
     throw Error(format("cannot open {}: {}{}", source.name_, std::strerror(reason),
-                       reason == ENOENT ? near_file(path) : std::string()));
+                       !hint.empty() || reason != ENOENT ? hint : near_file(path)));
   }
   struct stat status {};
   COHORT_THROW_UNLESS(::fstat(source.file_, &status) == 0, "cannot read {}: {}", source.name_, std::strerror(errno));

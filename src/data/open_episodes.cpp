@@ -43,9 +43,7 @@ std::unique_ptr<EpisodeSource> open_whole_episodes(const fs::path& path, const O
   COHORT_THROW_UNLESS(settings.format == "auto" || settings.format == "rlds" || settings.format == "hdf5" ||
                           settings.format == "lerobot",
                       "the format of robot data is auto, rlds, hdf5 or lerobot, not '{}'", settings.format);
-  refuse_address(path);
-  std::error_code error;
-  COHORT_THROW_UNLESS(fs::exists(path, error), "there is no file or folder {}", path.string());
+  need_local_path(path);
   const bool by_itself = settings.split == "auto", whole = settings.split == "whole";
   if (settings.format == "lerobot" || (settings.format == "auto" && holds_lerobot(path)))
     return std::make_unique<LeRobotEpisodes>(path, LeRobotSettings{.split = by_itself || whole       ? "train"

@@ -128,7 +128,9 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("action_normalization", s.action_normalization, "none, bounds, quantiles, normal: one, or per component");
   fields.add("proprio", s.proprio, "components of the low-dimensional observation");
   fields.add("proprio_normalization", s.proprio_normalization, "likewise");
-  fields.add_choice("constant_elements", s.constant_elements, {"error", "keep", "zero"}, "elements that never change");
+  fields.add_choice("constant_elements", s.constant_elements, {"error", "keep", "zero"},
+                    "elements that never change: zero shows them as 0 and answers the value that they have, keep leaves "
+                    "them as they are, error refuses them");
   fields.add("action_width", s.action_width, "what the action must have; 0: not checked");
   fields.add("images", s.images, "image fields");
   fields.add("image_transforms", s.image_transforms, "what is done to every frame, e.g. resize(128, 128)");
@@ -670,6 +672,22 @@ std::int64_t RobotWindows::bytes_held() const {
   return bytes;
 }
 
+namespace {
+
+/// "actions 3, 5" of a vector's normalised elements that never change; "": all of them do.
+std::string constant_elements_of(const char* what, const std::vector<std::string>& kinds,
+                                 const std::vector<std::int64_t>& widths, const VectorStatistics& statistics) {
+  std::vector<std::string> found;
+  std::size_t element = 0;
+  for (std::size_t c = 0; c < widths.size(); ++c)
+    for (std::int64_t i = 0; i < widths[c] && element < statistics.min.size(); ++i, ++element)
+      if (kinds[kinds.size() == 1 ? 0 : c] != "none" && statistics.min[element] >= statistics.max[element])
+        found.push_back(format("{} (always {:g})", element, statistics.min[element]));
+  return found.empty() ? "" : format("{} {}", what, join(found, ", "));
+}
+
+}  // namespace
+
 std::string RobotWindows::summary() const {
   std::string text;
   for (std::size_t d = 0; d < impl_->sets.size(); ++d) {
@@ -680,6 +698,23 @@ std::string RobotWindows::summary() const {
     if (!set.source->skipped().empty()) text += format(", {} damaged ones left out", set.source->skipped_count());
     text += "\n";
   }
+  if (impl_->settings.constant_elements != "error")
+    for (std::size_t d = 0; d < impl_->sets.size(); ++d) {
+      const Set& set = impl_->sets[d];
+      const RobotDataSettings& s = impl_->settings;
+      const std::string actions =
+          constant_elements_of("actions", s.action_normalization, widths_of(*set.action), set.statistics.action);
+      const std::string proprio = set.proprio->width() == 0 ? ""
+                                                            : constant_elements_of("proprio", s.proprio_normalization,
+                                                                                   widths_of(*set.proprio),
+                                                                                   set.statistics.proprio);
+      if (actions.empty() && proprio.empty()) continue;
+      text += format("{}: elements that never change: {}{}{}; {}\n", s.paths[d], actions,
+                     actions.empty() || proprio.empty() ? "" : ", ", proprio,
+                     s.constant_elements == "zero"
+                         ? "they are learnt as 0 and answered as they are (data.constant_elements=zero)"
+                         : "they are left as they are (data.constant_elements=keep)");
+    }
   if (impl_->settings.image_colours == "rgb")
     for (std::size_t d = 0; d < impl_->sets.size(); ++d)
       if (const std::string packed = impl_->packed_camera(impl_->sets[d]); !packed.empty())

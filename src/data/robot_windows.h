@@ -43,9 +43,9 @@ struct RobotDataSettings {
   std::vector<std::string> action_normalization{"bounds"};  ///< one for all or one per component: normalization.h
   std::vector<std::string> proprio;                         ///< components of the low-dimensional observation
   std::vector<std::string> proprio_normalization{"none"};
-  std::string constant_elements = "error";  ///< error, keep, zero: see Normalizer
-  std::int64_t action_width = 0;            ///< > 0: what the composed action must have; otherwise an error
-  std::vector<std::string> images;          ///< image fields
+  std::string constant_elements = "zero";  ///< error, keep, zero: see Normalizer
+  std::int64_t action_width = 0;           ///< > 0: what the composed action must have; otherwise an error
+  std::vector<std::string> images;         ///< image fields
   std::vector<std::string> image_transforms{"resize(128, 128)"};  ///< images/image_pipeline.h
   bool augment = true;                  ///< false: random image transforms are left out (validation)
   std::string missing_image = "error";  ///< of a step without image: error, or black

@@ -55,7 +55,7 @@ fs::path find_hub_model(const std::string& flag, const std::string& name) {
   const fs::path cache = cache_folder(), cached = cached_snapshot(cache, name);
   COHORT_THROW_UNLESS(!cached.empty(),
                       "{}={}: there is no such file or folder, and the hub's cache {} does not hold it; where there is "
-                      "a network: huggingface-cli download {}",
+                      "a network: hf download {}",
                       flag, name, cache.string(), name);
   return cached;
 }

@@ -71,7 +71,7 @@ fs::path part(const fs::path& folder, const char* name, const std::string& model
   std::error_code error;
   COHORT_THROW_UNLESS(fs::is_regular_file(folder / name, error),
                       "{}: has no {}: a text encoder is a folder with config.json, spiece.model and weights, as "
-                      "`huggingface-cli download {}` makes it",
+                      "`hf download {}` makes it",
                       folder.string(), name, fs::exists(model, error) ? "google/t5-v1_1-xxl" : model);
   return folder / name;
 }

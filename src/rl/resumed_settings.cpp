@@ -12,9 +12,11 @@ namespace cohort::rl {
 namespace {
 
 // What is learnt does not depend on them.
-constexpr std::array<std::string_view, 16> kFree{"job",
+constexpr std::array<std::string_view, 18> kFree{"job",
                                                  "name",
                                                  "output_dir",
+                                                 "init_from",
+                                                 "task_library",
                                                  "resume",
                                                  "backend",
                                                  "devices",

@@ -35,6 +35,7 @@
 #include "tensors/processor.h"
 #include "train/checkpoint_writer.h"
 #include "train/continue_command.h"
+#include "train/initial_weights.h"
 #include "train/job_runs.h"
 #include "train/run_banner.h"
 #include "train/stop_request.h"
@@ -205,6 +206,12 @@ class Training {
 void describe(config::Fields& fields, PpoRunSettings& s) {
   fields.add("task", s.task, "what is learnt; its name");
   fields.add("task_settings", s.task_settings, "settings of the task, [key=value,...]");
+  fields.add("task_library", s.task_library,
+             "shared library that the task comes from: noted by a run, for whoever goes on with it or evaluates it; "
+             "COHORT_TASKS names another");
+  fields.add("init_from", s.init_from,
+             "run or checkpoint whose weights, and statistics of observations, a new run begins with; nothing else is "
+             "taken over");
   fields.add("engine", s.engine, "of the simulation: batched or mujoco");
   fields.add_choice("backend", s.backend, {"cpu", "cuda", "gpu"},
                     "where simulator and learner are; observations and rewards are computed on the CPU. gpu: the CPU "
@@ -323,6 +330,7 @@ void go_on_from(const policy::ResumePoint& point, const PpoRunSettings& settings
 int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
   const dist::RankEnvironment environment = dist::read_rank_environment();
   log::set_console(environment.rank == 0);
+  if (!settings.task.empty()) settings.task_library = tasks::library_of(settings.task);
   const config::Json resolved_as_given = fields.to_json();
   const int cores = std::max(1, available_cores() / std::max(1, environment.local_world_size));
   if (settings.threads == 0) settings.threads = cores;
@@ -373,7 +381,10 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   if (resumes)
     point = policy::find_resume_point(settings.checkpoint.empty() ? "auto" : settings.checkpoint,
                                       fs::path(settings.resume) / "checkpoints");
-  if (point) go_on_from(*point, settings, resolved_as_given, first, runner);
+  if (point)
+    go_on_from(*point, settings, resolved_as_given, first, runner);
+  else if (!settings.init_from.empty())
+    runner.begin_with(train::read_initial_weights(settings.init_from, "ppo"));
   if (point && was_finished(settings, runner.iteration(), group.get())) {
     log::info(
         "{}: this training was finished at iteration {}; its folder was left as it was. To train on, raise "
@@ -400,6 +411,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     for (const auto& [label, text] : rows) log::info("{:<9} {}", label, text);
     log::info("{:<9} {}", "results", folder.path().string());
     if (point) log::info("resuming from {}: iteration {}", point->path.string(), runner.iteration());
+    if (!point && !settings.init_from.empty()) log::info("{:<9} of {}", "weights", settings.init_from);
     if (resumes && !point)
       log::warning("{}: there is no checkpoint to continue; training begins anew", settings.resume);
     output.emplace(settings, folder, rows, train::watched_gpus(cuda_indices(devices), environment.local_world_size));

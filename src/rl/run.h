@@ -17,6 +17,8 @@ struct PpoRunSettings {
   std::string program = "cohort";      ///< how the user calls it, for commands to paste; no setting
   std::string task;
   std::vector<std::string> task_settings;  ///< key=value of the task's own settings
+  std::string task_library;                ///< the shared library that the task comes from; empty: it is built in
+  std::string init_from;                   ///< run or checkpoint whose weights a new run begins with
   std::string engine = "batched";          ///< of the simulation, or mujoco
   std::string backend = "cpu";             ///< where simulator and learner are: cpu, cuda, or gpu
   /// Of this process, "cuda:1" or "cpu"; several share every minibatch. Empty: the backend's first, or that of the rank.

@@ -266,6 +266,13 @@ policy::CheckpointContent PpoRunner::checkpoint() {
   return content;
 }
 
+void PpoRunner::begin_with(const train::InitialWeights& weights) {
+  train::load(*networks_, weights);
+  networks_->moments().refresh();
+  if (ema_) ema_.emplace(*networks_, settings_.ema);
+  ppo_.weights_changed();
+}
+
 void PpoRunner::resume(const policy::CheckpointContent& content, const std::string& source) {
   const std::int64_t transitions = rollout_.transitions() * ranks_.size();
   COHORT_THROW_UNLESS(content.state.seed == settings_.seed,

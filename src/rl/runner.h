@@ -32,6 +32,7 @@
 #include "rl/settings.h"
 #include "tasks/task.h"
 #include "train/ema.h"
+#include "train/initial_weights.h"
 
 namespace cohort::rl {
 
@@ -95,6 +96,8 @@ class PpoRunner {
   /// it starts from the weights, with a warning), optimizer, moments, learning rate, environments, and what the networks
   /// remember of them. Throws Error naming `source` for one of other networks or environments.
   void resume(const policy::CheckpointContent& content, const std::string& source);
+  /// Begins with the weights, and the statistics of observations, of another run. Throws Error naming what does not fit.
+  void begin_with(const train::InitialWeights& weights);
 
  private:
   /// Means of the actions and values of (n, O), n a multiple of 16; memory_ is then that of after the step.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <sstream>
 #include <string_view>
@@ -10,7 +11,9 @@
 #include <dlfcn.h>
 
 #include "core/config.h"
+#include "core/error.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "tasks/built_in_tasks.h"
 #include "tasks/libero/catalogue.h"
 
@@ -105,7 +108,45 @@ std::string nearest_task(const std::string& name, const std::vector<std::string>
   return like.empty() ? "" : names[static_cast<std::size_t>(std::find(bare.begin(), bare.end(), like) - bare.begin())];
 }
 
+/// At most this many names are listed.
+constexpr std::size_t kMostNames = 8;
+
+/// ": there are A, B and 3 more" of those that begin with `name`; empty where none does.
+std::string names_that_begin(const std::string& name, const std::vector<std::string>& names) {
+  if (name.empty()) return "";
+  std::vector<std::string> found;
+  for (const std::string& known : names)
+    if (known.starts_with(name)) found.push_back(known);
+  if (found.empty()) return "";
+  const std::size_t more = found.size() > kMostNames ? found.size() - kMostNames : 0;
+  found.resize(found.size() - more);
+  return format("; those that begin so are {}{}", join(found, ", "), more > 0 ? format(" and {} more", more) : "");
+}
+
 }  // namespace
+
+std::string library_of(const std::string& task) {
+  for (const TaskEntry& entry : all_tasks()) {
+    if (entry.name != task || entry.origin.empty()) continue;
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(entry.origin, error);
+    // Without a slash the loader has searched its own folders.
+    return error || entry.origin.find('/') == std::string::npos ? entry.origin : path.lexically_normal().string();
+  }
+  return "";
+}
+
+void use_library(const std::string& library, const std::string& who) {
+  const char* listed = std::getenv("COHORT_TASKS");
+  if (library.empty() || (listed && *listed)) return;
+  std::error_code error;
+  COHORT_THROW_UNLESS(library.find('/') == std::string::npos || std::filesystem::exists(library, error),
+                      "{}: its task is one of the library {}, which is not there any more: "
+                      "COHORT_TASKS=PATH/OF/THE/LIBRARY.so says where it is now",
+                      who, library);
+  ::setenv("COHORT_TASKS", library.c_str(), 1);
+  log::info("tasks of {}, as {} has learnt one of them", library, who);
+}
 
 std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings) {
   COHORT_THROW_UNLESS(settings.n_envs > 0, "{} environments of {}: at least one is needed", settings.n_envs, name);
@@ -114,6 +155,8 @@ std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& set
     if (entry.name == name) return make_entry(entry, settings);
     names.push_back(entry.name);
   }
+  if (const std::string begin = names_that_begin(name, names); !begin.empty())
+    throw Error(format("there is no task '{}'{}", name, begin));
   const std::string near = nearest_task(name, names);
   // Our own names have no underscore; LIBERO's have.
   const bool like_liberos = near.empty() && name.find('_') != std::string::npos && libero::libero_folder().empty();

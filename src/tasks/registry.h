@@ -29,6 +29,13 @@ void register_task(TaskEntry entry);
 /// them); throws Error where one cannot be loaded or defines no cohort_register_tasks.
 const std::vector<TaskEntry>& all_tasks();
 
+/// The library that a task comes from, an absolute path; empty: it is built in, or there is none of this name.
+std::string library_of(const std::string& task);
+
+/// For a run that learnt a task of `library`: it is loaded as if COHORT_TASKS named it, unless that is set. `who` needs it,
+/// for messages. Has to come before the first all_tasks(). Throws Error where it is not there any more.
+void use_library(const std::string& library, const std::string& who);
+
 /// Throws Error with the nearest name for an unknown task, and what the task refuses of the settings.
 std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings);
 

@@ -15,12 +15,13 @@
 #include "core/log.h"
 #include "policy/checksums.h"
 #include "policy/safetensors.h"
+#include "report/result_links.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
 
-CheckpointWriter::CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep)
-    : folder_(std::move(folder)), keep_(keep) {
+CheckpointWriter::CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep, fs::path links)
+    : folder_(std::move(folder)), keep_(keep), links_(std::move(links)) {
   if (const int removed = folder_.clean(); removed > 0) {
     log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
   }
@@ -145,6 +146,7 @@ void CheckpointWriter::write(const policy::CheckpointContent& content) const {
   } catch (const Error& e) {
     log::warning("an old checkpoint stays: {}", e.what());  // the new one is whole
   }
+  if (!links_.empty()) report::link_checkpoints(links_, folder_.path());
 }
 
 std::string CheckpointWriter::take_error() {

@@ -22,7 +22,8 @@ namespace cohort::train {
 class CheckpointWriter {
  public:
   /// keep: number of checkpoints that are left, 0 for all; best ones stay in addition.
-  CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep);
+  /// links: a folder that shows each checkpoint under its own name by a link; empty: none does.
+  CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep, std::filesystem::path links = {});
   /// Finishes the checkpoint that is being written; an error goes to the log.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -48,6 +49,7 @@ class CheckpointWriter {
 
   policy::CheckpointFolder folder_;
   std::int64_t keep_;
+  std::filesystem::path links_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

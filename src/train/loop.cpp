@@ -154,7 +154,7 @@ bool TrainLoop::Impl::done() const {
 }
 
 TrainResult TrainLoop::Impl::run() {
-  if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep);
+  if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep, job.checkpoint_links);
   seed_rank(settings.seed, strategy.rank(), 0);
   const bool replaces = recovers() && job.recovery->replaces();
   if (replaces) {

@@ -41,9 +41,10 @@ struct TrainJob {
   BeatObserver beat;                 ///< called on every rank, see there; empty: nobody watches
   std::vector<StepObserver> step_observers;
   std::vector<ValidationObserver> validation_observers;
-  std::filesystem::path checkpoints;   ///< folder of the run's checkpoints, seen by every rank; empty: none are written
-  std::string configuration = "null";  ///< JSON text of the whole job; saved in every checkpoint
-  std::string dataset_statistics;      ///< JSON text saved in every checkpoint; empty: none
+  std::filesystem::path checkpoints;  ///< folder of the run's checkpoints, seen by every rank; empty: none are written
+  std::filesystem::path checkpoint_links;  ///< folder that shows each of them by a link; empty: none does
+  std::string configuration = "null";      ///< JSON text of the whole job; saved in every checkpoint
+  std::string dataset_statistics;          ///< JSON text saved in every checkpoint; empty: none
   /// true: where the checkpoint is of a finished training, nothing is validated, saved or reported, and run() returns
   /// kNothingLeft before `started` is called. On all ranks alike.
   bool leave_finished = false;

@@ -103,6 +103,40 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
              std::chrono::duration<double>(Clock::now() - before).count());
 }
 
+/// What goes on with another schedule, rate or length than before does not go on where the rate was: a cosine that had
+/// come down to its end is stretched, and the rate leaps.
+void TrainLoop::Impl::say_change_of_rate(const policy::TrainerState& saved) const {
+  if (done()) return;  // no step is made
+  const config::Json configuration = config::Json::parse(saved.configuration, nullptr, false);
+  if (!configuration.is_object() || !configuration.contains("train")) return;
+  TrainSettings before;
+  try {
+    config::Fields fields;
+    describe(fields, before);
+    fields.apply_json(configuration.at("train"), "train");
+  } catch (const std::exception&) {
+    return;  // of another version, whose settings are not these
+  }
+  const std::int64_t per_epoch = settings.epochs > 0 && settings.steps == 0 ? total_steps / settings.epochs : 0;
+  const std::int64_t steps_before = before.steps > 0 ? before.steps : before.epochs * per_epoch;
+  if (steps_before <= 0) return;
+  const double factor = settings.lr > 0 ? base_lr / settings.lr : 1.0;  // of the rule, for the batch
+  const auto rate_before = [&](std::int64_t step) {
+    return before.lr * factor * learning_rate_factor(before.schedule, {step, state.epoch, steps_before});
+  };
+  const double now = base_lr * learning_rate_factor(settings.schedule, {saved.step, state.epoch, total_steps});
+  // The last step had that of the step before it.
+  const double last = rate_before(std::max<std::int64_t>(0, saved.step - 1));
+  const double would_be = rate_before(saved.step);
+  if (std::abs(now - would_be) <= 1e-6 * std::max(now, would_be)) return;
+  log::warning(
+      "the learning rate was {:.3g} in step {} and goes on with {:.3g}: train.schedule was {} over {} steps from {:g}, "
+      "and "
+      "is {} over {} from {:g} now. To go on with the rate it had: train.schedule=constant train.lr={:.3g}",
+      last, saved.step, now, before.schedule.kind, steps_before, before.lr, settings.schedule.kind, total_steps,
+      settings.lr, last);
+}
+
 void TrainLoop::Impl::resume() {
   std::optional<policy::ResumePoint> point;
   std::string error;
@@ -203,6 +237,7 @@ void TrainLoop::Impl::resume() {
 
   log::info("resuming from {}: step {}, epoch {}, {} samples into it", where, saved.step, saved.epoch,
             saved.samples_in_epoch);
+  say_change_of_rate(saved);
   if (early_stop)
     log::info(
         "{} validations without improvement have used up train.early_stopping.patience = {}: raise it to train on",

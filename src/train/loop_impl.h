@@ -84,6 +84,7 @@ struct TrainLoop::Impl {
   bool resume_parked();
 
   // loop_checkpoint.cpp
+  void say_change_of_rate(const policy::TrainerState& saved) const;
   void resume();
   void save_checkpoint(bool is_best);
   void write_checkpoint(bool is_best);

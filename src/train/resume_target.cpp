@@ -41,6 +41,10 @@ std::string what_is_there(const fs::path& path) {
 }  // namespace
 
 ResumeTarget resume_target(const std::string& path) {
+  std::error_code no_link;
+  // An --output_dir that shows its newest run by links.
+  if (fs::is_symlink(fs::path(path) / kConfiguration, no_link))
+    return {without_links(fs::path(path) / kConfiguration).parent_path(), ""};
   if (is_there(fs::path(path) / kConfiguration)) return {path, ""};
   const fs::path folder = without_links(path);
   if (is_there(folder / policy::kStateFile)) {

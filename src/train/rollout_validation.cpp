@@ -10,6 +10,8 @@ void describe(config::Fields& fields, RolloutSettings& s) {
   fields.add("enabled", s.enabled, "after a validation, play episodes of a task and count successes");
   fields.add("task", s.task, "which, as `cohort tasks` lists them");
   fields.add("task_settings", s.task_settings, "key=value of the task");
+  fields.add("task_library", s.task_library,
+             "shared library that the task comes from: noted by a run; COHORT_TASKS names another");
   fields.add("n", s.n, "episodes, all ranks together");
   fields.add("horizon", s.horizon, "steps of an episode; 0: the task's horizon");
   fields.add("rate", s.rate, "every so many validations");

@@ -16,6 +16,7 @@ struct RolloutSettings {
   bool enabled = false;
   std::string task;                        ///< as `cohort tasks` lists them
   std::vector<std::string> task_settings;  ///< key=value of the task
+  std::string task_library;                ///< the shared library that the task comes from; empty: it is built in
   std::int64_t n = 50;                     ///< episodes, all ranks together
   std::int64_t horizon = 0;                ///< steps of an episode; 0: the task's horizon
   std::int64_t rate = 1;                   ///< every so many validations

@@ -21,10 +21,12 @@
 #include "dist/usable_devices.h"
 #include "policy/checkpoint_folder.h"
 #include "report/metric_names.h"
+#include "report/result_links.h"
 #include "report/run_folder.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "tensors/processor.h"
+#include "train/initial_weights.h"
 #include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
@@ -200,6 +202,9 @@ void describe(config::Fields& fields, RunSettings& s) {
              "run to continue, on the command line only: its folder, or one of its checkpoints; auto: this job's own "
              "run, else "
              "the newest of this name; empty: a new run, or its own where the job was restarted");
+  fields.add("init_from", s.init_from,
+             "run or checkpoint whose weights a new run begins with (its moving average where it has one); nothing else "
+             "is taken over");
   fields.add_choice("backend", s.backend, {"gpu", "cuda", "metal", "cpu"},
                     "gpu: the best one present, the CPU if there is none; the others are forced");
   fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");
@@ -277,6 +282,9 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   }
   std::optional<report::ClaimedFolder> claimed;  // rank 0; outlives everything that writes into it
   if (!model) model = job.make_model(settings.train.seed);
+  // A run that goes on has its own weights, whatever it began with.
+  if (!settings.init_from.empty() && settings.resume.empty())
+    load(*model, read_initial_weights(settings.init_from, job.name()));
   const auto in_its_type = [&settings](std::shared_ptr<torch::nn::Module> made) {
     if (settings.train.weights == "bf16") convert_parameters(*made, at::kBFloat16);
     return made;
@@ -297,11 +305,13 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
   output.announce(plan, *model, feed.validation.has_value(), replaces ? nullptr : group.get());
   output.attach(training);
+  if (first && settings.links_results) training.checkpoint_links = settings.output_dir;
   // A run that was finished before stays as it was: the job has not trained in it.
   if (first)
     training.started = [&, begin = training.started](std::int64_t step) {
       begin(step);
       record_job(folder.path(), read_launched_job(), overrides);
+      if (settings.links_results) report::link_results(settings.output_dir, folder.path());
     };
   if (settings.rollout.enabled) {
     RolloutRequest request{.configuration = training.configuration,

@@ -20,6 +20,8 @@ struct RunSettings {
   /// Folder of a run to continue; auto: the run of this job, or else the newest of this name; empty: a new run, or the
   /// run of this job where a launcher or Slurm has started it again.
   std::string resume;
+  std::string init_from;           ///< run or checkpoint whose weights a new run begins with; empty: none
+  bool links_results = false;      ///< output_dir shows the run's files by links (report/result_links.h); no setting
   std::string program = "cohort";  ///< how the user calls it, for commands to paste; no setting
   /// gpu, cuda, metal or cpu; `cohort launch --cpu` and the like set the default through COHORT_BACKEND.
   std::string backend = backend_name(default_backend());

@@ -162,6 +162,8 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
     if (ranks.size() > kMostRanksOnScreen && claimed_)
       log::info("{:<9} and {} more, which the log names", "", ranks.size() - kMostRanksOnScreen);
   }
+  if (!settings_.init_from.empty() && settings_.resume.empty())
+    log::info("{:<9} begin with those of {}", "weights", settings_.init_from);
   log::info("{:<9} {}", "results", folder_.path().string());
   log::info("{:<9} {}", "log", folder_.log_file().string());
   if (!claimed_) return;

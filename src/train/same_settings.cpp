@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 24> kOfOneRank{
     // What a machine has; `backend` names it in several ways.
     "backend", "devices", "threads", "loader.", "dist.", "data.threads", "data.csv.threads", "data.cache_bytes",
     // Where files lie; the models and the numbers of samples that come of them are compared.
-    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "model.initial_weights",
+    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "init_from", "model.initial_weights",
     "model.backbone_weights", "model.language.weights", "model.language.vocabulary"};
 
 bool may_differ(const std::string& path) {

@@ -152,11 +152,56 @@ TEST(LaunchUsage, WhatThisVersionDoesNotDoIsRefusedNeverIgnored) {
            {"--rdzv-backend=etcd", "nodes meet at an address that all of them are given"},
            {"--rdzv_endpoint=node7:29400", "is not on this machine"},
            {"--use_deepspeed", "DeepSpeed"},
-           {"--config_file=x.yaml", "configuration files"},
+           {"--config_file=x.yaml", "x.yaml"},
            {"--numa-binding=node", "numactl"},
            {"--run-path", "no Python interpreter"},
            {"--dynamo_backend=inductor", "TorchDynamo"}})
     expect_usage_error(launch({flag, "--", "/bin/true"}), part);
+}
+
+// What `accelerate config` writes is taken; a typed flag outranks it, and what cannot be done is named.
+TEST(LaunchUsage, AcceleratesConfigurationIsReadAndAskedForNothingMore) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "default_config.yaml").string();
+  const std::string common =
+      "compute_environment: LOCAL_MACHINE\ndebug: false\ndowncast_bf16: 'no'\nenable_cpu_affinity: false\n"
+      "machine_rank: 0\nmain_process_ip: null\nmain_process_port: null\nmain_training_function: main\n"
+      "num_machines: 1\nrdzv_backend: static\nsame_network: true\ntpu_env: []\ntpu_use_cluster: false\n"
+      "tpu_use_sudo: false\n";
+  const auto ranks_of = [&](const std::string& more, const std::vector<std::string>& flags) {
+    write_file_atomically(file, common + more);
+    std::vector<std::string> words{"--config_file", file};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(),
+                 {"--", "/bin/sh", "-c", "echo R$RANK/$WORLD_SIZE $COHORT_BACKEND $ACCELERATE_MIXED_PRECISION"});
+    return run(launch(words));
+  };
+  const std::string cpu = "distributed_type: MULTI_CPU\nuse_cpu: true\ngpu_ids: all\nmixed_precision: 'bf16'\n";
+  const Outcome two = ranks_of(cpu + "num_processes: 2\n", {});
+  if (contains(two.err, "yaml-cpp")) GTEST_SKIP() << "this build has no yaml-cpp";
+  EXPECT_EQ(two.code, 0) << two.err;
+  EXPECT_TRUE(contains(two.out, "R0/2 cpu bf16") && contains(two.out, "R1/2 cpu bf16")) << two.output();
+  EXPECT_TRUE(contains(two.err, "--num_processes=2")) << "what the file says, is said: " << two.err;
+  const Outcome typed = ranks_of(cpu + "num_processes: 2\n", {"--num-processes=1", "--mixed_precision", "no"});
+  EXPECT_TRUE(contains(typed.out, "R0/1 cpu no")) << typed.output();
+
+  const Outcome refused =
+      ranks_of("distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nfancy: 3\nnum_processes: 2\n", {});
+  EXPECT_EQ(refused.code, 2);
+  for (const char* part : {"distributed_type: DEEPSPEED", "deepspeed_config", "parallel.zero", "fancy: 3"})
+    EXPECT_TRUE(contains(refused.err, part)) << part << "\n" << refused.err;
+}
+
+TEST(LaunchUsage, ATypoOfTheTrainingIsSaidOnceBeforeThereAreRanks) {
+  const Outcome outcome =
+      run(launch({"--nproc_per_node=3", "train", "regressor", "data.path=x.csv", "train.batch_sise=4"}));
+  if (contains(outcome.err, "cohort-train")) GTEST_SKIP() << "this build has no LibTorch";
+  EXPECT_NE(outcome.code, 0);
+  const std::string typo = "unknown setting 'train.batch_sise'";
+  const std::size_t first = outcome.err.find(typo);
+  ASSERT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(typo, first + 1), std::string::npos) << outcome.err;
+  EXPECT_FALSE(contains(outcome.output(), "rank")) << outcome.output();
 }
 
 TEST(LaunchUsage, WhatSeveralNodesNeedIsNamed) {

@@ -149,9 +149,6 @@ TEST_F(TrainPpo, BadInputIsRefusedBeforeAFolderIsMade) {
        "cartpole-balance",
        "a policy with memory learns from whole environments; the nearest n_envs that do: 32 and 36"},
       {{"policy.rnn_type=lstm"}, "cartpole-balance", "gru"},
-      {{"horizon=250"},
-       "cartpole-balance",
-       "horizon is a setting of the task, not of PPO: write 'task_settings=[horizon=250]'"},
       {{"task_settings=[reward_scales=[uprigth:2]]"}, "cartpole-balance", "did you mean 'upright'?"},
       {{"task_settings=[reward_scales=upright]"}, "cartpole-balance", "TERM:FACTOR is needed, e.g. upright:2"},
       {{"task_settings=[reward_scales=[upright:2,upright:3]]"}, "cartpole-balance", "names 'upright' twice"},
@@ -318,6 +315,62 @@ TEST_F(TrainPpo, APolicyWithMemoryGoesOnToTheSameWeights) {
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_EQ(text_of(latest("part") / "checkpoints/last/model.safetensors"),
             text_of(latest("whole") / "checkpoints/last/model.safetensors"));
+}
+
+// A task's settings are typed as `cohort evaluate` takes them, before the task's name, too.
+TEST_F(TrainPpo, ATasksSettingsStandAmongTheOthers) {
+  const auto settings_of = [&](const std::string& name) {
+    return parse_json(text_of(latest(name) / "config.json"))["task_settings"].dump();
+  };
+  const Words few{"max_iterations=1", "n_envs=8", "num_steps_per_env=8", "algorithm.num_mini_batches=1"};
+  const auto with = [&](Words more) {
+    more.insert(more.end(), few.begin(), few.end());
+    return more;
+  };
+  ASSERT_EQ(train("bare", with({"horizon=40"})).code, 0);
+  EXPECT_EQ(settings_of("bare"), R"(["horizon=40"])");
+  ASSERT_EQ(train("both", with({"task_settings=[horizon=30,end_on_success=false]", "task_settings.horizon=50"})).code,
+            0);
+  EXPECT_EQ(settings_of("both"), R"(["end_on_success=false","horizon=50"])");
+  const Outcome wrong = train("wrong", with({"horizn=40"}));
+  EXPECT_NE(wrong.code, 0);
+  EXPECT_TRUE(contains(wrong.err, "unknown setting 'horizn'")) << wrong.err;
+  const Outcome evaluated = run({cohort_path(), "evaluate", "--task", "cartpole-balance", "task_settings.horizon=20",
+                                 "--policy", latest("bare").string(), "--episodes", "1", "--threads", "1"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+}
+
+TEST_F(TrainPpo, WordsThatWouldDoNothingAreRefused) {
+  for (const auto& [word, remedy] : std::vector<std::pair<std::string, std::string>>{
+           {"ema.power=0.5", "ema.enabled=true"},
+           {"policy.rnn_hidden_dim=8", "policy.class_name=ActorCriticRecurrent"}}) {
+    const Outcome outcome = train("idle", {word});
+    EXPECT_NE(outcome.code, 0) << word;
+    EXPECT_TRUE(contains(outcome.err, word + ": ") && contains(outcome.err, "add " + remedy)) << outcome.err;
+  }
+  const Outcome two = run({cohort_path(), "train", "ppo", "cartpole-balance", "task=cartpole-swingup"});
+  EXPECT_EQ(two.code, 2);
+  EXPECT_TRUE(contains(two.err, "leave one of them out")) << two.err;
+}
+
+TEST_F(TrainPpo, ANewRunBeginsWithTheWeightsOfAnother) {
+  ASSERT_EQ(train("first", {"max_iterations=2"}).code, 0);
+  // Other numbers of environments and another seed, which a run that is continued refuses.
+  const Outcome tuned =
+      train("tuned", {"max_iterations=1", "n_envs=64", "seed=9", "--init_from", latest("first").string(),
+                      "algorithm.learning_rate=0", "algorithm.schedule=fixed"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_TRUE(contains(tuned.err, "weights   of " + latest("first").string())) << tuned.err;
+  const auto bytes = [&](const std::string& name) {
+    return text_of(latest(name) / "checkpoints" / "checkpoint-0" / "model.safetensors");
+  };
+  EXPECT_NE(bytes("tuned"), bytes("first")) << "those of a new run are drawn";
+  const Outcome other =
+      train("wide", {"max_iterations=1", "init_from=" + latest("first").string(), "policy.actor_hidden_dims=[32,32]"});
+  EXPECT_NE(other.code, 0);
+  EXPECT_TRUE(contains(other.err, "init_from: ") && contains(other.err, "actor")) << other.err;
+  const Outcome missing = train("missing", {"init_from=nowhere"});
+  EXPECT_TRUE(contains(missing.err, "init_from=nowhere: there is no such run")) << missing.err;
 }
 
 TEST_F(TrainPpo, GoesBackToTheCheckpointThatIsNamed) {

@@ -116,6 +116,41 @@ TEST_F(TrainRdt, TheBannerSaysDevicesRanksBatchesAndStatistics) {
     EXPECT_NE(log.find(part), std::string::npos) << part << "\nin\n" << log;
 }
 
+// `tail -f OUTPUT_DIR/training.log` and `ls OUTPUT_DIR/checkpoint-*/`, as main.py's users look.
+TEST_F(TrainRdt, TheOutputFolderShowsLogAndCheckpointsOfItsNewestRun) {
+  const fs::path out = path("checkpoints/x");
+  for (const char* seed : {"1", "2"}) {
+    const Outcome trained = train("elsewhere", {"--output_dir=" + out.string(), "--checkpointing_period=1",
+                                                "--checkpoints_total_limit=2", std::string("--seed=") + seed});
+    ASSERT_EQ(trained.code, 0) << trained.output();
+    EXPECT_NE(read_file(out / "training.log").find("effective batch"), std::string::npos);
+    EXPECT_EQ(parse_json(read_file(out / "config.json"))["train"]["seed"].dump(), seed);
+    EXPECT_TRUE(fs::exists(out / "checkpoint-3" / "model.safetensors"));
+    EXPECT_FALSE(fs::is_symlink(out / "checkpoint-1")) << "it is removed, so is its link";
+  }
+  // The folder stands for that run, and a checkpoint is known by its name in it.
+  const Outcome on = cohort(
+      {"train", "--resume_from_checkpoint=checkpoint-3", "--output_dir=" + out.string(), "rdt", "--max_train_steps=4"});
+  EXPECT_EQ(on.code, 0) << on.output();
+  EXPECT_NE(on.err.find("checkpoint-3: step 3"), std::string::npos) << on.err;
+  EXPECT_TRUE(fs::exists(out / "checkpoint-4" / "model.safetensors"));
+  const Outcome whole = cohort({"train", "resume=" + out.string(), "--max_train_steps=5"});
+  EXPECT_EQ(whole.code, 0) << whole.output();
+}
+
+TEST_F(TrainRdt, ItsFlagsAreKnownWhereTheFileNamesTheJobAndATypoHasItsNeighbour) {
+  const std::string file = kSource + "/configs/rdt_tiny_libero.json";
+  const auto message = [&](const std::string& flag) { return cohort({"train", "--config", file, flag}).err; };
+  EXPECT_NE(message("--max_train_step=3").find("did you mean --max_train_steps?"), std::string::npos);
+  EXPECT_NE(message("--train_batch_sise").find("wants a value"), std::string::npos);
+  EXPECT_NE(message("--train_batch_sise=3").find("did you mean --train_batch_size?"), std::string::npos);
+  // What is typed outranks the file's train.global_batch_size.
+  const Outcome trained = cohort({"train", "--config", file, "data.paths=" + kSource + "/nowhere.hdf5",
+                                  "--train_batch_size=4", "--max_train_steps=2"});
+  EXPECT_NE(trained.err.find("train.global_batch_size=32 of the file is left out"), std::string::npos) << trained.err;
+  EXPECT_NE(trained.err.find("nowhere.hdf5"), std::string::npos) << trained.err;
+}
+
 TEST_F(TrainRdt, TheEstimateHasTheHoursOfUsualLengthsOnOneAndTwoDevices) {
   const Outcome text = train("out", {}, {"estimate"});
   ASSERT_EQ(text.code, 0) << text.output();
@@ -140,7 +175,7 @@ TEST_F(TrainRdt, EmbedSaysWhatIsMissing) {
   const Outcome unknown = cohort(
       {"data", "embed", "--text-encoder", "google/no-such-t5", "--instruction", "x", "--out", path("x.safetensors")});
   EXPECT_EQ(unknown.code, 1);
-  EXPECT_NE(unknown.err.find("huggingface-cli download google/no-such-t5"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("hf download google/no-such-t5"), std::string::npos) << unknown.err;
   EXPECT_FALSE(fs::exists(path("x.safetensors")));
 }
 

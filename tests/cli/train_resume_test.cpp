@@ -1,4 +1,5 @@
 // Runs that are continued, as users continue them: copied, damaged, finished, from one of their checkpoints.
+#include <cstring>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -76,6 +77,44 @@ TEST_F(TrainResume, ACopyInWhichLinksHaveBecomeFoldersTrainsOn) {
   EXPECT_TRUE(fs::is_symlink(copied / "checkpoints" / "last"));
   EXPECT_EQ(step_of(copied / "checkpoints" / "last"), 16);
   EXPECT_TRUE(contains(outcome.err, "is a link to checkpoint-6 again")) << outcome.err;
+}
+
+// A schedule that had come down to its end is stretched when there are more steps: the rate leaps, which is said.
+TEST_F(TrainResume, ARateThatLeapsIsNamedWithTheOneBefore) {
+  const fs::path run_folder = trained({"train.steps=8", "train.schedule=cosine", "train.lr=1e-3", "charts=false"});
+  const Outcome leaps = resumed(run_folder, {"train.steps=16"});
+  ASSERT_EQ(leaps.code, 0) << leaps.err;
+  for (const char* part : {"the learning rate was 3.81e-05 in step 8 and goes on with 0.0005",
+                           "cosine over 8 steps from 0.001", "train.schedule=constant train.lr=3.81e-05"})
+    EXPECT_TRUE(contains(leaps.err, part)) << part << "\n" << leaps.err;
+  const fs::path steady = trained({"train.steps=8", "train.lr=1e-3", "charts=false"});
+  const Outcome same = resumed(steady, {"train.steps=9"});
+  EXPECT_FALSE(contains(same.err, "the learning rate was")) << same.err;
+}
+
+TEST_F(TrainResume, ANewRunBeginsWithTheWeightsOfAnother) {
+  const fs::path first = trained({"train.steps=4", "charts=false"});
+  const auto weights = [](const fs::path& run) {
+    return read_file(run / "checkpoints" / "last" / "model.safetensors");
+  };
+  // With a rate of 0 they stay what they were.
+  const fs::path tuned =
+      trained({"train.steps=1", "train.lr=0", "train.seed=5", "charts=false", "--init_from=" + first.string()});
+  ASSERT_NE(tuned, first);
+  const auto tensors = [&](const fs::path& run) {  // behind the header, which names the step
+    const std::string bytes = weights(run);
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    return bytes.substr(sizeof header + header);
+  };
+  EXPECT_EQ(tensors(tuned), tensors(first));
+  EXPECT_NE(tensors(trained({"train.steps=1", "train.lr=0", "train.seed=5", "charts=false"})), tensors(first));
+  const Outcome other = run({cohort_path(), "train", "regressor", "data.path=" + rows_of("first.csv", 400, 3),
+                             "data.columns.n_targets=1", "model.hidden=[3]", "backend=cpu",
+                             "output_dir=" + (folder_.path() / "out").string(), "init_from=" + first.string()},
+                            one_process());
+  EXPECT_NE(other.code, 0);
+  EXPECT_TRUE(contains(other.err, "init_from: ") || contains(other.err, "model.hidden")) << other.err;
 }
 
 TEST_F(TrainResume, OneOfTheCheckpointsStandsForItsRun) {

@@ -3,6 +3,9 @@
   python run_guide.py run GUIDE.md [--path FOLDER]...   every ```sh block of a guide, in order, in one new folder
   python run_guide.py compare ONE.md OTHER.md           both have the same blocks and the same quoted output
   python run_guide.py quotes GUIDE.md FILE...           every line of a ```cpp block stands in one of the files
+  python run_guide.py run-all ROOT [--path FOLDER]...   every text with commands of the project, each as `run` does
+  python run_guide.py parse ROOT                        bash reads every block of every text and every script, and
+                                                        guides_not_run.txt says why the blocks that do not run do not
 
 The words behind ```sh say what is expected:
   ```sh          exit code 0
@@ -130,6 +133,72 @@ def run(guide: str, folders: list) -> int:
     return 1 if failures or not ran else 0
 
 
+def texts_of(root: str) -> list:
+    """The texts with commands, relative to the project: the guides in English, whose commands the Chinese ones share,
+    the README and those of the examples."""
+    found = ["README.md"]
+    for folder, _, files in sorted(os.walk(os.path.join(root, "examples"))):
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in sorted(files) if name.endswith(".md")]
+    guide = os.path.join("docs", "guide")
+    found += [os.path.join(guide, name) for name in sorted(os.listdir(os.path.join(root, guide)))
+              if name.endswith(".md")]
+    return found
+
+
+def has(root: str, text: str, *kinds: tuple) -> bool:
+    return any(block.words in kinds for block in blocks_of(os.path.join(root, text)))
+
+
+def run_all(root: str, folders: list) -> int:
+    wrong = [text for text in texts_of(root)
+             if has(root, text, ("sh",), ("sh", "fails")) and run(os.path.join(root, text), folders) != 0]
+    print("every text's commands work" if not wrong else "commands that do not work are in " + ", ".join(wrong))
+    return 1 if wrong else 0
+
+
+def is_script(path: str) -> bool:
+    with open(path, "rb") as file:
+        return re.match(rb"#!.*\b(?:ba)?sh\b", file.readline()) is not None
+
+
+def parse(root: str) -> int:
+    """Whether bash can read all of it; no command is run."""
+    problems, blocks = [], 0
+    for text in texts_of(root):
+        for block in blocks_of(os.path.join(root, text)):
+            if block.words[:1] != ("sh",):
+                continue
+            blocks += 1
+            # A reader replaces <NAME> and ...; bash takes the first for a redirection.
+            read = subprocess.run(["bash", "-n"], input=re.sub(r"<[A-Za-z_ ]+>", "NAME", block.text), text=True,
+                                  capture_output=True)
+            if read.returncode != 0:
+                problems.append(f"{text}:{block.line}: {read.stderr.strip()}")
+    scripts = [os.path.join(folder, name) for part in ("scripts", "examples", "deploy", "tests/docs")
+               for folder, _, files in os.walk(os.path.join(root, part)) for name in sorted(files)]
+    scripts = [path for path in scripts if is_script(path)]
+    for path in scripts:
+        read = subprocess.run(["bash", "-n", path], text=True, capture_output=True)
+        if read.returncode != 0:
+            problems.append(read.stderr.strip())
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                # Unquoted, the shell takes double quotes out of ${NAME-WORD}; a list of a setting needs them.
+                if re.match(r"""[A-Za-z_]+=\$\{[A-Za-z_]+:?-[^}$]*\[\"""", line):
+                    problems.append(f"{path}:{number}: the shell takes the double quotes out of this default: {line}")
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "guides_not_run.txt"), encoding="utf-8") as file:
+        reasons = dict(line.strip().split(": ", 1) for line in file if line.strip() and not line.startswith("#"))
+    for text in texts_of(root):
+        if has(root, text, ("sh", "not-run")) != (text in reasons):
+            problems.append(f"{text}: guides_not_run.txt " + (
+                "names it, and all of its blocks run" if text in reasons else "does not say why some blocks do not run"))
+    for text in reasons:
+        if not os.path.exists(os.path.join(root, text)):
+            problems.append(f"guides_not_run.txt names {text}, which is not there")
+    print("\n".join(problems) or f"{blocks} blocks and {len(scripts)} scripts can be read")
+    return 1 if problems or not blocks or not scripts else 0
+
+
 def compare(one: str, other: str) -> int:
     """Comments may be translated; commands and quoted output may not differ."""
     def essence(path: str) -> list:
@@ -169,7 +238,16 @@ def main() -> int:
     quoter = commands.add_parser("quotes")
     quoter.add_argument("guide")
     quoter.add_argument("files", nargs="+")
+    every = commands.add_parser("run-all")
+    every.add_argument("root")
+    every.add_argument("--path", action="append", default=[], help="further folders of programs")
+    parser_ = commands.add_parser("parse")
+    parser_.add_argument("root")
     arguments = parser.parse_args()
+    if arguments.command == "run-all":
+        return run_all(arguments.root, arguments.path)
+    if arguments.command == "parse":
+        return parse(arguments.root)
     if arguments.command == "run":
         return run(arguments.guide, arguments.path)
     if arguments.command == "quotes":

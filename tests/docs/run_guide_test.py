@@ -55,6 +55,25 @@ class RunGuide(unittest.TestCase):
         self.assertEqual(self.run_guide(fenced("sh", "true") + fenced("sh notrun", "false")), 1)
         self.assertEqual(self.run_guide("```sh\ntrue\n"), 1)
 
+    def project(self, script: str, not_run: str = "") -> subprocess.CompletedProcess:
+        """`parse` of a project of one guide and one script."""
+        with tempfile.TemporaryDirectory() as root:
+            for folder in ("docs/guide", "scripts", "examples", "deploy", "tests/docs"):
+                os.makedirs(os.path.join(root, folder))
+            for name, text in (("README.md", fenced("sh", "true")), ("docs/guide/one.md", fenced("sh", "echo '(x'") + not_run),
+                               ("scripts/run", "#!/usr/bin/env bash\n" + script)):
+                with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+            return self.call("parse", root)
+
+    def test_a_script_that_bash_cannot_read_or_that_loses_its_quotes_is_found(self):
+        lost = self.project('FIELDS=${FIELDS-data.actions=["a"] x}\n')
+        self.assertIn("takes the double quotes", lost.stdout)
+        self.assertIn("scripts/run:2", lost.stdout)
+        self.assertIn("unexpected", self.project("if true; then\n").stdout)
+        self.assertIn("one.md: guides_not_run.txt does not say why",
+                      self.project("true\n", fenced("sh not-run", "nvidia-smi")).stdout)
+
     def test_guides_are_compared_but_for_comments(self):
         one = self.write("one.md", fenced("sh", "cohort devices  # the devices") + fenced("text", "cpu"))
         same = self.write("same.md", fenced("sh", "cohort devices  # 设备") + fenced("text", "cpu"))

@@ -95,7 +95,7 @@ TEST(TextEncoder, ReadsShardsOfTorchFilesAndTheHubsCache) {
   EXPECT_LE(difference_of("google/t5-v1_1-tiny", at::kFloat), kTextTolerance);
   EXPECT_NE(message_of([] {
               TextEncoder({.model = "google/t5-v1_1-xxl"});
-            }).find("huggingface-cli download google/t5-v1_1-xxl"),
+            }).find("hf download google/t5-v1_1-xxl"),
             std::string::npos);
   if (before != nullptr)
     ::setenv("HF_HOME", kept.c_str(), 1);

@@ -506,11 +506,11 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
                                           "train.precision=bf16",
                                           "train.learning_rate_rule=linear",
                                           "train.lr_base_batch=1",
-                                          "resume=auto",
                                           "model.rdt.lang_embed=a.pt",
                                           "model.rdt.state_noise_snr=40",
                                           "tensorboard=false",
                                           "train.log_every=5",
+                                          "resume=auto",
                                           "train.schedule=constant",
                                           "train.warmup_steps=100",
                                           "train.validate_every=100",
@@ -527,6 +527,37 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
   job->describe(fields, settings);
   for (const std::string& text : flags.overrides) fields.apply_override(text);
   EXPECT_EQ(settings.train.batch_size, 16);
+}
+
+// What nobody typed changes nothing that a file says: main.py's defaults are for where nothing is said.
+TEST(RdtFlags, AFlagLeavesTheFilesOtherSettingsAlone) {
+  EXPECT_EQ(read_rdt_flags({"lr_warmup_steps=100"}).overrides, std::vector<std::string>{"train.warmup_steps=100"});
+  const RdtFlags cosine = read_rdt_flags({"lr_scheduler=cosine"});
+  EXPECT_EQ(cosine.overrides, std::vector<std::string>{"train.schedule=cosine"});
+  EXPECT_EQ(cosine.defaults, std::vector<std::string>{"train.warmup_steps=500"});
+  const RdtFlags sampled = read_rdt_flags({"sample_batch_size=16"});
+  EXPECT_TRUE(sampled.overrides.empty());
+  EXPECT_EQ(sampled.notes.size(), 1u);
+  EXPECT_EQ(read_rdt_flags({"sample_period=-1"}).overrides, std::vector<std::string>{"validation.sampled=0"});
+}
+
+TEST(RdtFlags, AMisspeltFlagHasItsNeighbour) {
+  EXPECT_EQ(near_rdt_flag("max_train_step"), "max_train_steps");
+  EXPECT_EQ(near_rdt_flag("train-batch-sise"), "train_batch_size");
+  EXPECT_EQ(near_rdt_flag("sample_perid"), "sample_period");
+  EXPECT_EQ(near_rdt_flag("train.batch_sise"), "") << "a setting, no flag";
+  EXPECT_EQ(near_rdt_flag("wholly_other"), "");
+}
+
+TEST(RdtFlags, ACheckpointsNameIsLookedForInTheOutputFolder) {
+  const std::filesystem::path folder = rdt_folder("output_dir");
+  std::filesystem::create_directories(folder / "checkpoint-2");
+  const std::string out = "output_dir=" + folder.string();
+  const RdtFlags found = read_rdt_flags({"resume_from_checkpoint=checkpoint-2", out});
+  EXPECT_TRUE(found.names_output_dir);
+  EXPECT_EQ(found.overrides, (std::vector<std::string>{out, "resume=" + (folder / "checkpoint-2").string()}));
+  const std::string missing = message_of([&] { read_rdt_flags({out, "resume_from_checkpoint=checkpoint-3"}); });
+  EXPECT_NE(missing.find("checkpoint-3"), std::string::npos) << missing;
 }
 
 TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {

@@ -386,6 +386,34 @@ TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {
             std::string::npos);
 }
 
+// What robomimic's keys on the command line say outranks every file, and not a word that says the same.
+TEST(RobomimicRun, TypedKeysAreKnownApartFromTheFileAndRivalsAreNamed) {
+  if (!data::has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
+  const data::OwnFolder folder;
+  config::Json c = hdf5_configuration("robomimic", {write_demo(folder.path() / "a.hdf5", 20,
+                                                               {{"obs/state", ramp(20, 0, 1)}, {"actions", ramp(40, -1, 1)}})});
+  c["observation"]["modalities"]["obs"]["low_dim"] = {"state"};
+  const std::string path = written(folder, c.dump());
+  const std::string rate = "algo.optim_params.policy.learning_rate.initial=0.5";
+  const auto of = [&](std::vector<std::string> words) {
+    words.insert(words.end(), kUncached.begin(), kUncached.end());
+    return settings_of_robomimic_words(path, words, read_robomimic_run(path, words).overrides);
+  };
+  EXPECT_EQ(of({rate, "train.num_epochs=3"})["train"].dump(), R"({"lr":0.5,"steps":6})");
+  EXPECT_TRUE(of({"train.lr=0.1"}).empty());
+  for (const auto& [typed, rival] : std::vector<std::pair<std::string, std::string>>{
+           {rate, "train.lr=0.1"}, {"train.num_epochs=3", "train.steps=9"}, {"train.num_epochs=3", "train.epochs=1"}})
+    EXPECT_EQ(message_of([&, typed = typed, rival = rival] { of({typed, rival}); }),
+              typed + " and " + rival + " set the same thing: leave one of them out");
+  // It still says when there is a validation.
+  EXPECT_EQ(of({"experiment.epoch_every_n_steps=5", "train.steps=9"}).dump().find("set the same"), std::string::npos);
+  const std::string wrong = message_of([&] { read_robomimic_run(path, {"train.batch_size=abc"}); });
+  EXPECT_NE(wrong.find("the command line's train.batch_size = \"abc\" has the wrong type: it takes a whole number"),
+            std::string::npos)
+      << wrong;
+  EXPECT_EQ(near_robomimic_key("train.num_epoch"), "train.num_epochs");
+}
+
 // A sampler that clamps to [-1, 1] never draws an action of 5; the reference refuses such a batch, too.
 TEST(RobomimicRun, ActionsThatTheSamplerCannotReachAreRefused) {
   if (!data::has_hdf5()) GTEST_SKIP() << "this build has no HDF5";

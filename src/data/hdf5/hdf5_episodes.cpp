@@ -158,9 +158,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   }
 
   void find_files(const fs::path& path) {
-    refuse_address(path);
-    std::error_code error;
-    COHORT_THROW_UNLESS(fs::exists(path, error), "there is no file or folder {}", path.string());
+    need_local_path(path);
     if (fs::is_directory(path)) {
       for (const fs::path& file : files_below(path)) files.push_back({file, {}, {}});
     } else if (path.extension() == ".json") {

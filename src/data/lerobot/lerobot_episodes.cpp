@@ -386,7 +386,7 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
 };
 
 LeRobotEpisodes::LeRobotEpisodes(const fs::path& folder, const LeRobotSettings& settings) {
-  refuse_address(folder);
+  need_local_path(folder, "folder");
   COHORT_THROW_UNLESS(holds_lerobot(folder),
                       "{} has no meta/info.json: name the folder of a LeRobot data set, which holds meta/ and data/",
                       folder.string());

@@ -276,9 +276,8 @@ std::optional<fs::path> find_shard(const fs::path& folder) {
 }
 
 fs::path find_dataset_folder(const fs::path& path) {
-  refuse_address(path);
+  need_local_path(path, "folder");
   std::error_code error;
-  COHORT_THROW_UNLESS(fs::exists(path, error), "there is no folder {}", path.string());
   COHORT_THROW_UNLESS(fs::is_directory(path, error), "{} is a file; RLDS data are named by the folder that holds {}",
                       path.string(), "dataset_info.json and the shards");
   if (fs::exists(path / "dataset_info.json")) return path;

@@ -52,6 +52,21 @@ bool read_value(const config::Json& value, T& target) {
   return true;
 }
 
+/// "a whole number"
+template <class T>
+std::string kind_of() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_integral_v<T>)
+    return "a whole number";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "a number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "text";
+  else
+    return "a list, each of whose items is " + kind_of<typename T::value_type>();
+}
+
 /// Reads an object key by key; what nobody asked for is refused at the end.
 class JsonSection {
  public:
@@ -91,7 +106,7 @@ class JsonSection {
     if (value.is_null())
       refuse(path_ + "." + key, value, "is no value here: give one, or leave the key out");
     else if (!read_value(value, target))
-      refuse(path_ + "." + key, value, "has the wrong type");
+      refuse(path_ + "." + key, value, std::string("has the wrong type: it takes ") + kind_of<T>());
   }
 
   /// The same for a key that may be null, which stands for `when_null`.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "policy/hub_models.h"
 #include "train/deepspeed_file.h"
@@ -62,6 +63,31 @@ constexpr std::array<Refused, 3> kRefused{
      {"hub_token", "nothing is sent anywhere; leave it out"},
      {"hub_model_id", "nothing is sent anywhere; leave it out"}}};
 
+/// Flags of several settings, or of one under a condition (take_special).
+constexpr std::array<std::string_view, 23> kSpecial{"load_from_hdf5",
+                                                    "gradient_checkpointing",
+                                                    "use_8bit_adam",
+                                                    "deepspeed",
+                                                    "image_aug",
+                                                    "config_path",
+                                                    "dataset_type",
+                                                    "precomp_lang_embed",
+                                                    "scale_lr",
+                                                    "mixed_precision",
+                                                    "resume_from_checkpoint",
+                                                    "pretrained_model_name_or_path",
+                                                    "pretrained_vision_encoder_name_or_path",
+                                                    "pretrained_text_encoder_name_or_path",
+                                                    "report_to",
+                                                    "lr_scheduler",
+                                                    "lr_warmup_steps",
+                                                    "lr_num_cycles",
+                                                    "lr_power",
+                                                    "sample_period",
+                                                    "sample_batch_size",
+                                                    "num_sample_batches",
+                                                    "output_dir"};
+
 bool is_true(const std::string& value) {
   return value == "true" || value == "True" || value == "1";
 }
@@ -99,6 +125,7 @@ class Reader {
     for (const SameSetting& same : kSame)
       if (flag == same.flag) {
         set(format("{}={}", same.setting, value));
+        if (flag == "output_dir") output_dir_ = value;
         return true;
       }
     for (const WithoutEffect& one : kWithoutEffect)
@@ -141,13 +168,7 @@ class Reader {
       set(format("train.precision={}", value == "no" ? "fp32" : value));
     } else if (flag == "resume_from_checkpoint") {
       // main.py looks for the name in its one output folder; here every run has checkpoints of its own.
-      std::error_code unreadable;
-      if (value.starts_with("checkpoint-") && !std::filesystem::exists(value, unreadable))
-        refuse(flag, value,
-               format("name it with its run, e.g. outputs/rdt/latest/checkpoints/{}; latest goes on with the newest",
-                      value));
-      else
-        set(format("resume={}", value == "latest" ? "auto" : value));
+      resume_from_ = value;
     } else if (flag == "pretrained_model_name_or_path") {
       set("model.initial_weights=" + policy::find_hub_model("--" + flag, value).string());
     } else if (flag == "pretrained_vision_encoder_name_or_path") {
@@ -177,7 +198,27 @@ class Reader {
     return true;
   }
 
+  /// main.py looks for a checkpoint's name in --output_dir, which shows those of its newest run.
+  void resume() {
+    if (!resume_from_) return;
+    const std::string& name = *resume_from_;
+    std::error_code unreadable;
+    const std::filesystem::path shown = std::filesystem::path(output_dir_) / name;
+    if (name == "latest")
+      set("resume=auto");
+    else if (!name.starts_with("checkpoint-") || std::filesystem::exists(name, unreadable))
+      set("resume=" + name);
+    else if (!output_dir_.empty() && std::filesystem::exists(shown, unreadable))
+      set("resume=" + shown.string());
+    else
+      refuse("resume_from_checkpoint", name,
+             format("{}name it with its run, e.g. outputs/rdt/latest/checkpoints/{}; latest goes on with the newest",
+                    output_dir_.empty() ? "" : format("there is no {}; ", shown.string()), name));
+  }
+
   void finish() {
+    resume();
+    flags_.names_output_dir = !output_dir_.empty();
     if (text_encoder_ && precomputed_.value_or(false))
       flags_.notes.push_back(
           format("--pretrained_text_encoder_name_or_path={} has no effect: --precomp_lang_embed takes "
@@ -214,17 +255,27 @@ class Reader {
                                         .load_from_hdf5 = from_hdf5_,
                                         .names_images = names_images_});
     flags_.overrides.insert(flags_.overrides.begin(), config.overrides.begin(), config.overrides.end());
+    flags_.of_files += config.overrides.size();
     flags_.notes.insert(flags_.notes.end(), config.notes.begin(), config.notes.end());
   }
 
   /// diffusers' get_scheduler: "constant" knows no warm-up.
   void schedule() {
-    if (!scheduler_ && !warmup_) return;
-    const std::string kind = scheduler_.value_or("constant");
+    if (!scheduler_) {
+      // Which schedule there is, a file says, or the job.
+      if (warmup_) set("train.warmup_steps=" + *warmup_);
+      return;
+    }
+    const std::string& kind = *scheduler_;
     if (kind != "constant" && kind != "constant_with_warmup" && kind != "linear" && kind != "cosine")
       return refuse("lr_scheduler", kind, "there are constant, constant_with_warmup, linear and cosine");
     set("train.schedule=" + (kind == "constant_with_warmup" ? "constant" : kind));
-    set("train.warmup_steps=" + (kind == "constant" ? "0" : warmup_.value_or("500")));
+    if (kind == "constant")
+      set("train.warmup_steps=0");
+    else if (warmup_)
+      set("train.warmup_steps=" + *warmup_);
+    else
+      flags_.defaults.emplace_back("train.warmup_steps=500");
     if (kind == "constant" && warmup_)
       flags_.notes.push_back(
           format("--lr_warmup_steps={} has no effect with --lr_scheduler=constant, as in the "
@@ -240,6 +291,11 @@ class Reader {
       if (!given) refuse(flag, *value, "is no number");
       return given.value_or(standard);
     };
+    if (!period_) {
+      flags_.notes.push_back(
+          "--sample_batch_size and --num_sample_batches have no effect without --sample_period, as in the reference");
+      return;
+    }
     const std::int64_t period = number("sample_period", period_, -1),
                        size = number("sample_batch_size", sample_batch_, 8),
                        batches = number("num_sample_batches", sample_batches_, 2);
@@ -263,15 +319,16 @@ class Reader {
                  format("its file says {} and the command line {}; say it once, \"auto\" in the file", text, own));
     }
     flags_.overrides.insert(flags_.overrides.begin(), deepspeed_->overrides.begin(), deepspeed_->overrides.end());
+    flags_.of_files += deepspeed_->overrides.size();
     flags_.notes.insert(flags_.notes.end(), deepspeed_->notes.begin(), deepspeed_->notes.end());
   }
 
   RdtFlags flags_;
   std::optional<DeepspeedFile> deepspeed_;
-  std::string refused_;
+  std::string refused_, output_dir_;
   bool from_hdf5_ = false, names_images_ = false;
   std::optional<bool> precomputed_;
-  std::optional<std::string> config_path_, dataset_type_;
+  std::optional<std::string> config_path_, dataset_type_, resume_from_;
   std::optional<std::string> text_encoder_, scheduler_, warmup_, period_, sample_batch_, sample_batches_;
 };
 
@@ -279,6 +336,16 @@ class Reader {
 
 bool is_rdt_switch(std::string_view name) {
   return std::find(kSwitches.begin(), kSwitches.end(), name) != kSwitches.end();
+}
+
+std::string near_rdt_flag(const std::string& name) {
+  std::string flag = name;
+  std::replace(flag.begin(), flag.end(), '-', '_');
+  if (flag.find('.') != std::string::npos) return "";
+  std::vector<std::string> known(kSpecial.begin(), kSpecial.end());
+  for (const SameSetting& one : kSame) known.emplace_back(one.flag);
+  for (const WithoutEffect& one : kWithoutEffect) known.emplace_back(one.flag);
+  return config::nearest(flag, known);
 }
 
 RdtFlags read_rdt_flags(const std::vector<std::string>& words) {

@@ -11,12 +11,20 @@
 namespace cohort::train {
 
 struct RdtFlags {
-  std::vector<std::string> overrides;  ///< settings of the job, in the order of the flags
-  std::vector<std::string> notes;      ///< flags that have no effect here, with the reason
+  /// Settings of the job: first those of the files that flags name (--config_path, --deepspeed), then in the order of the
+  /// flags.
+  std::vector<std::string> overrides;
+  std::size_t of_files = 0;           ///< how many of them are of files
+  bool names_output_dir = false;      ///< --output_dir, where main.py's users look for log and checkpoints
+  std::vector<std::string> defaults;  ///< main.py's, which hold where no file and no flag says another thing
+  std::vector<std::string> notes;     ///< flags that have no effect here, with the reason
 };
 
 /// Whether main.py has a switch of this name: one without a value.
 bool is_rdt_switch(std::string_view name);
+
+/// The flag of main.py that is meant by a misspelt one; empty: none is near.
+std::string near_rdt_flag(const std::string& name);
 
 /// `words`: NAME=VALUE; those that are no flag of main.py stay as they are. Throws Error naming every flag that cannot
 /// be honoured.

@@ -131,6 +131,17 @@ void set_script_flags(Json& json, const std::vector<std::string>& overrides, con
 
 }  // namespace
 
+std::string near_robomimic_key(const std::string& key) {
+  if (!key.starts_with("train.")) return "";
+  const std::vector<std::string> known(kTrainKeys.begin(), kTrainKeys.end());
+  const std::string near = config::nearest(key.substr(6), known);
+  return near.empty() ? "" : "train." + near;
+}
+
+bool is_robomimic_word(const Json& json, const std::string& key) {
+  return is_script_flag(key) || key.starts_with("train.optim_params.") || is_robomimic_key(json, key);
+}
+
 std::vector<std::string> lay_over(Json& json, const std::vector<std::string>& overrides, const std::string& path) {
   std::vector<std::string> of_job;
   set_script_flags(json, overrides, path);

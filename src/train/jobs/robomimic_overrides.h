@@ -17,4 +17,10 @@ namespace cohort::train {
 std::vector<std::string> lay_over(config::Json& json, const std::vector<std::string>& overrides,
                                   const std::string& path);
 
+/// As in robomimic_run.h.
+std::string near_robomimic_key(const std::string& key);
+
+/// Whether it is a key of robomimic's, or a flag of its train.py, for this configuration.
+bool is_robomimic_word(const config::Json& json, const std::string& key);
+
 }  // namespace cohort::train

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -83,6 +84,42 @@ void set_rollouts(RobomimicReading& r, const data::RobotDataSettings& data, cons
   settings["rollout"] = std::move(rollout);
 }
 
+/// The settings that are not those of `other`, nested; a list is one value.
+Json difference(const Json& json, const Json& other) {
+  Json found = Json::object();
+  for (const auto& [key, value] : json.items()) {
+    const bool known = other.contains(key);
+    if (value.is_object() && known && other.at(key).is_object()) {
+      if (Json inside = difference(value, other.at(key)); !inside.empty()) found[key] = std::move(inside);
+    } else if (!known || other.at(key) != value) {
+      found[key] = value;
+    }
+  }
+  return found;
+}
+
+void add_paths(const Json& json, const std::string& above, std::vector<std::string>& paths) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object())
+      add_paths(value, above + key + ".", paths);
+    else
+      paths.push_back(above + key);
+  }
+}
+
+/// Names the words of the command line among the refused settings: the file is not to blame for them.
+void name_typed(const std::vector<std::string>& overrides, std::vector<std::string>& refused) {
+  for (std::string& line : refused)
+    for (const std::string& text : overrides) {
+      std::string key = text.substr(0, text.find('='));
+      if (key.starts_with("train.optim_params.")) key = "algo." + key.substr(6);
+      if (line.starts_with(key + " = ")) {
+        line = "the command line's " + line;
+        break;
+      }
+    }
+}
+
 }  // namespace
 
 bool is_robomimic_file(const std::string& path) {
@@ -138,6 +175,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
       data.image_transforms = {format("resize({}, {})", model.image_size[0], model.image_size[1])};
   }
   data.seed = static_cast<std::uint64_t>(r.seed);
+  data.constant_elements = "error";  // as the reference refuses them
   if (r.rlds()) {
     model.diffusion.horizon.first_action = 0;  // its chunks begin with the newest frame
     if (algorithm == "bc")
@@ -168,6 +206,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     }
   }
 
+  name_typed(overrides, r.refused);
   std::string list;
   for (const std::string& line : r.refused) list += "\n  " + line;
   COHORT_THROW_UNLESS(r.refused.empty(), "{}: settings that cannot be honoured:{}", path, list);
@@ -253,6 +292,57 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     if (note.starts_with(".")) note.erase(0, 1);
   run.notes = std::move(r.notes);
   return run;
+}
+
+config::Json settings_of_robomimic_words(const std::string& path, const std::vector<std::string>& overrides,
+                                         const std::vector<std::string>& of_job) {
+  const Json file = read_json(path);
+  std::vector<std::string> keys;  // robomimic's, each once
+  for (const std::string& text : overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    if (is_robomimic_word(file, key) && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  }
+  Json changed = Json::object();
+  if (keys.empty()) return changed;
+  const Json whole = read_robomimic_run(path, overrides).settings;
+  for (const std::string& key : keys) {
+    // Episodes that are played are not read here, for they need a task.
+    constexpr std::string_view kRollouts = "experiment.rollout.";
+    if (key.starts_with(kRollouts))
+      for (const std::string& own : of_job)
+        COHORT_THROW_UNLESS(own.substr(0, own.find('=')) != "rollout." + key.substr(kRollouts.size()),
+                            "{} and {} set the same thing: leave one of them out", key, own);
+    std::vector<std::string> others;
+    std::string typed;
+    for (const std::string& text : overrides) {
+      const bool is_it = text.substr(0, text.find('=')) == key;
+      if (is_it) typed = text;
+      if (!is_it) others.push_back(text);
+    }
+    Json of_key;
+    try {
+      of_key = difference(whole, read_robomimic_run(path, others).settings);
+    } catch (const Error&) {
+      continue;  // the file needs this word: it stands against nothing
+    }
+    std::vector<std::string> paths;
+    add_paths(of_key, "", paths);
+    // Either of the two decides how long the training is.
+    const auto sets = [](const std::string& text, const std::string& setting) {
+      const std::string own = text.substr(0, text.find('='));
+      const auto is_length = [](const std::string& name) { return name == "train.steps" || name == "train.epochs"; };
+      return own == setting || (is_length(own) && is_length(setting));
+    };
+    const auto rival = [&](const std::string& setting) {
+      const auto found = std::find_if(of_job.begin(), of_job.end(), [&](const auto& text) { return sets(text, setting); });
+      return found == of_job.end() ? std::string() : *found;
+    };
+    const bool outranked =
+        !paths.empty() && std::all_of(paths.begin(), paths.end(), [&](const auto& one) { return !rival(one).empty(); });
+    COHORT_THROW_UNLESS(!outranked, "{} and {} set the same thing: leave one of them out", typed, rival(paths.front()));
+    changed.merge_patch(of_key);
+  }
+  return changed;
 }
 
 }  // namespace cohort::train

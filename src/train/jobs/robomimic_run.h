@@ -41,4 +41,13 @@ using RolloutTaskFunction = std::function<RolloutTask(const std::string& environ
 RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides,
                                 const RolloutTaskFunction& rollout_task = {});
 
+/// The settings that robomimic's keys among `overrides` change against what the file alone says, nested. `of_job`: the
+/// overrides that are none, RobomimicRun::overrides. Throws Error where one of robomimic's changes only what one of
+/// `of_job` sets, too (train.num_epochs=2 beside train.steps=9).
+config::Json settings_of_robomimic_words(const std::string& path, const std::vector<std::string>& overrides,
+                                         const std::vector<std::string>& of_job);
+
+/// robomimic's key of the section train that is meant by a misspelt one; empty: none is near.
+std::string near_robomimic_key(const std::string& key);
+
 }  // namespace cohort::train

@@ -1,0 +1,38 @@
+#include "cli/run_library.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/config.h"
+#include "core/files.h"
+#include "tasks/registry.h"
+
+namespace cohort::cli {
+namespace fs = std::filesystem;
+namespace {
+
+/// The run's config.json: a checkpoint lies in RUN/checkpoints. Empty: there is none.
+fs::path configuration_of(const std::string& path) {
+  std::error_code error;
+  fs::path folder = fs::canonical(path, error);
+  for (int above = 0; !error && above < 3; ++above, folder = folder.parent_path())
+    if (fs::exists(folder / "config.json", error)) return folder / "config.json";
+  return {};
+}
+
+}  // namespace
+
+void use_library_of_run(const std::string& path) {
+  const fs::path file = configuration_of(path);
+  if (file.empty()) return;
+  const config::Json json = config::Json::parse(read_file(file), nullptr, false);
+  const auto text_of = [](const config::Json& section) {
+    const bool says = section.is_object() && section.contains("task_library") && section["task_library"].is_string();
+    return says ? section["task_library"].get<std::string>() : std::string();
+  };
+  std::string library = text_of(json);
+  if (library.empty() && json.is_object() && json.contains("rollout")) library = text_of(json.at("rollout"));
+  tasks::use_library(library, file.parent_path().string());
+}
+
+}  // namespace cohort::cli
