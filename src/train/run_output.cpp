@@ -256,7 +256,8 @@ void RunOutput::observe_validation(const ValidationStats& s) {
 }
 
 void RunOutput::trained(const TrainResult& result, double seconds) {
-  if (progress_) progress_->finish();
+  if (progress_ && result.status != TrainStatus::kStopped) progress_->finish();
+  progress_.reset();
   summary_.result = result;
   summary_.seconds = seconds;
   const ContinueCommand command = continue_command(settings_.program, folder_.path(), dist::read_rank_environment());

@@ -58,7 +58,7 @@ TEST(NextCommand, OfATrainingOnATablePredictsWithIt) {
   const Training training;
   const Outcome outcome = run(training.after({cohort_path()}, "my run", {"train.steps=4"}), Training::variables());
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::string command = command_behind(outcome.err, " predict ");
+  const std::string command = command_behind(outcome.err, " info predict ");
   ASSERT_TRUE(contains(command, "my run")) << outcome.err;
   const Outcome again = run({"/bin/sh", "-c", command}, Training::variables());
   EXPECT_EQ(again.code, 0) << command << "\n" << again.err;

@@ -68,7 +68,7 @@ TEST_F(TrainResults, TheColumnsThatPredictAndThoseThatArePredictedAreNamed) {
   EXPECT_TRUE(contains(outcome.err, "a, b, c, d, e, f and 3 more predict target")) << outcome.err;
 }
 
-TEST_F(TrainResults, SettingsAndEarlyWarningsArePrintedAndLoggedAndFiguresNeedNoCharts) {
+TEST_F(TrainResults, SettingsAreLoggedAndWarningsArePrintedTooAndFiguresNeedNoCharts) {
   const Outcome outcome = train("small", {"data.path=" + table("gap.csv", 3, 100), "data.csv.missing=forward_fill",
                                           "train.steps=3", "train.clip_norm=.5", "charts=false"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -79,9 +79,15 @@ TEST_F(TrainResults, SettingsAndEarlyWarningsArePrintedAndLoggedAndFiguresNeedNo
         std::string("data.csv.missing=forward_fill"), (folder / "config.json").string(),
         std::string("1 missing values replaced by the value above"),
         (folder / "checkpoints" / "last" / "model.safetensors").string()}) {
-    EXPECT_TRUE(contains(outcome.err, part)) << part << "\n" << outcome.err;
     EXPECT_TRUE(contains(log, part)) << part << "\n" << log;
   }
+  for (const std::string& part : {std::string("1 missing values replaced by the value above"),
+                                  (folder / "checkpoints" / "last" / "model.safetensors").string(),
+                                  (folder / "training.log").string(), std::string("effective batch: 16")})
+    EXPECT_TRUE(contains(outcome.err, part)) << part << "\n" << outcome.err;
+  // What fits a screen of 24 lines: derived settings are in the files.
+  EXPECT_FALSE(contains(outcome.err, "model.inputs=3")) << outcome.err;
+  EXPECT_LT(lines_of(outcome.err.substr(0, outcome.err.find("\ntrain "))).size(), 20u) << outcome.err;
   EXPECT_TRUE(parse_json(read_file(folder / "test_metrics.json")).contains("data_units"));
   EXPECT_TRUE(contains(read_file(folder / "test_metrics.txt"), "target"));
   EXPECT_FALSE(fs::exists(folder / "charts"));
