@@ -157,7 +157,7 @@ TEST(LeRobotDamage, TablesThatAreNotWhatMetaSaysAreRefused) {
   replace_in(old / "meta/episodes.jsonl", "\"length\": 9}\n{", "\"length\": 9 }\n{");
   replace_in(old / "meta/episodes.jsonl", "\"length\": 9}", "\"length\": 7}");
   const auto video = [&](int e) {
-    return old / format("videos/chunk-000/observation.images.front/episode_{0:06}.mp4", e);
+    return old / format("videos/chunk-{0:03}/observation.images.front/episode_{0:06}.mp4", e);
   };
   fs::rename(video(0), old / "other");  // as long as its episode is said to be
   fs::rename(video(1), video(0));
