@@ -51,7 +51,7 @@ TEST(LeRobotDamage, ATableThatWasCutIsNamed) {
   EXPECT_ERROR(open_all(set), "file-001.parquet: no sound Parquet file: ");
   EXPECT_EQ(open_all(set, "skip")->size(), 3);
   fs::resize_file(set / kSecondTable, 0);
-  EXPECT_ERROR(open_all(set), "file-001.parquet: ");
+  EXPECT_ERROR(open_all(set), "file-001.parquet is empty (0 bytes)");
   fs::remove(set / kSecondTable);
   EXPECT_ERROR(open_all(set), "there is no file ");
 }
@@ -156,6 +156,12 @@ TEST(LeRobotDamage, TablesThatAreNotWhatMetaSaysAreRefused) {
   replace_in(old / "meta/episodes.jsonl", "\"length\": 7", "\"length\": 9");
   replace_in(old / "meta/episodes.jsonl", "\"length\": 9}\n{", "\"length\": 9 }\n{");
   replace_in(old / "meta/episodes.jsonl", "\"length\": 9}", "\"length\": 7}");
+  const auto video = [&](int e) {
+    return old / format("videos/chunk-{0:03}/observation.images.front/episode_{0:06}.mp4", e);
+  };
+  fs::rename(video(0), old / "other");  // as long as its episode is said to be
+  fs::rename(video(1), video(0));
+  fs::rename(old / "other", video(1));
   EXPECT_ERROR(open_all(old)->open(0), "a row of the episode has the episode_index 1");
 }
 

@@ -276,8 +276,10 @@ TEST(RobotWindows, InstructionsAreNumbered) {
   RobotDataSettings settings = arm_settings();
   settings.images.clear();
   settings.instruction = "language_instruction";
+  EXPECT_ERROR(RobotWindows{settings}, "its language_instruction is empty, and a policy that follows instructions");
+  settings.filters = {"labeled(language_instruction)"};
   const RobotWindows windows(settings);
-  EXPECT_EQ(windows.instructions().size(), 3u);
+  EXPECT_EQ(windows.instructions().size(), 2u);
   for (std::int64_t i = 0; i < windows.size(); ++i) {
     const WindowAddress at = windows.address(i, 0);
     const Sample sample(windows, i, 0);
@@ -471,7 +473,6 @@ TEST(RobotWindows, ARuleMayHoldForOneSetOnly) {
   RobotDataSettings settings = arm_settings();
   settings.paths = {fixture("arm").string(), fixture("arm").string()};
   settings.images.clear();
-  settings.instruction = "language_instruction";
   settings.filters = {"1: metadata_contains(episode_metadata/file_path, /success/)", "min_steps(3)"};
   const RobotWindows windows(settings);
   const auto episodes_of = [&](std::size_t set) {
