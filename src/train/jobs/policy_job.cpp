@@ -113,10 +113,10 @@ class PolicyJob : public Job {
     policy::check(resumes() ? policy::without_files(model_) : model_);
     if (const std::vector<std::string> differences = train_->differences(); !differences.empty())
       log::warning(
-          "the data sets hardly share the range of {}: where they mean different things, a sign or a unit, data.names "
-          "says "
-          "what a set has in its place, e.g. \"1: {} = {} | negate\"",
-          join(differences, "; "), data_.actions.back(), data_.actions.back());
+          "the data sets hardly share the range of {}: where they mean different things, a sign or a unit, list that "
+          "part "
+          "apart (action[2]) and say what the set has in its place: data.names=[\"1: action[2] = action[2] | negate\"]",
+          join(differences, "; "));
     for (const std::string& action : given_->kept_transformed())
       log::warning("{}, so whoever acts with this policy is given it as it is trained", action);
     check_batch_size();
