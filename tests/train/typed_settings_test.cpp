@@ -80,6 +80,7 @@ TEST(TypedSettings, WhatCouldDoNothingIsRefusedWithWhatWouldLetItAct) {
     if (remedy.ends_with("=N")) continue;
     EXPECT_EQ(Settled({}, {word, remedy}).refused, "") << word << " " << remedy;
   }
+  EXPECT_EQ(Settled({}, {"rollout.n=5", "rollout.enabled=false"}).refused, "") << "the switch is typed";
   // A file may hold settings that wait for a word, as the defaults of a job do.
   EXPECT_EQ(Settled({{"train", {{"end_factor", 0.1}, {"milestones", {3}}}}}, {}).refused, "");
   EXPECT_EQ(Settled({{"train", {{"schedule", "cosine"}}}}, {"train.end_factor=0.1"}).refused, "");
