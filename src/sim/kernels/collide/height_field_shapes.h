@@ -95,7 +95,8 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
   whole.low_across -= r, whole.high_across += r;
   LaneContacts<L> found(pose, reach, g.radius);
   // Two corners may be over one triangle.
-  const bool wide = grid.dx * grid.dx + grid.dy * grid.dy > core.spacing() * core.spacing();
+  const bool wide =
+      m.option.deepest_only == 0 && grid.dx * grid.dx + grid.dy * grid.dy > core.spacing() * core.spacing();
   alignas(64) float floor[kLanes], points[9][kLanes], place[3][kLanes], turn[9][kLanes], axes[9][kLanes];
   bool stored = false;
   each_prism<L>(m, h, s, whole, reach, near, [&](const Prism<L>& prism, M met) {

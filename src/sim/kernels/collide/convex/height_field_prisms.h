@@ -174,7 +174,7 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
         const double rounding = kCornerRounding * size, top_at = dot(up, corner(0));
         const double lowest = dot(up, s.support(-up)) - s.radius() - top_at;
         double deepest = 1e300;
-        if (lowest >= w.dist - kOnTop * magnitude(w.dist) - rounding) {
+        if (m.option.deepest_only == 0 && lowest >= w.dist - kOnTop * magnitude(w.dist) - rounding) {
           each_corner(s, up, [&](const Vec& p) {
             const double height = dot(up, p) - s.radius() - top_at;
             if (height > reach || !over_top(points, half, p)) return;
