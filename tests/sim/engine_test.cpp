@@ -141,7 +141,7 @@ struct Committed {
 };
 constexpr Committed kCommitted[] = {{"walker.xml", 1345934373733385850ull},     {"pile.xml", 68538054105317125ull},
                                     {"arm_plain.xml", 10147326907061092989ull}, {"tendons.xml", 1745700572264993884ull},
-                                    {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 11406900683451613795ull},
+                                    {"biped.xml", 7247249821223650584ull},      {"rubble.xml", 6265848938664058946ull},
                                     {"grip.xml", 11981097592977492149ull},      {"troop.xml", 15938588990286137570ull},
                                     {"trio.xml", 6128810435069033912ull}};
 
