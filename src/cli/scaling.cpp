@@ -26,6 +26,7 @@
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/stop_signal.h"
 #include "launch/agent.h"
 #include "launch/signals.h"
 #include "launch/spawn.h"
@@ -130,7 +131,9 @@ class Interruption {
   void take() {
     for (const int arrived : pipe_.take()) {
       if (!launch::asks_to_stop(arrived)) continue;
-      if (asked_++ == 0) signal_ = arrived;
+      if (asked_++ > 0) continue;
+      signal_ = arrived;
+      write_stop_answer("stops this training and says what was measured; Ctrl-C again: at once");
     }
   }
 
