@@ -89,6 +89,9 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     if (model_.algorithm == "rdt" && resumes() && !fields_->was_set(kBeforeEpisode))
       model_.rdt.before_episode = before_episode_of(resumed_checkpoint());
+    // RDT's pretrained weights take the state in its own units, as its statistics file has them.
+    if (model_.algorithm == "rdt" && !fields_->was_set("data.proprio_normalization"))
+      data_.proprio_normalization = {"none"};
     for (auto& [list, what] : {std::pair(&data_.actions, "data.actions"), std::pair(&data_.proprio, "data.proprio"),
                                std::pair(&data_.images, "data.images")})
       data::take_entries_of_sets(*list, data_.names, data_.paths.size(), what);
