@@ -14,7 +14,7 @@ namespace cohort::train {
 namespace {
 
 /// What may differ between ranks. With a dot at the end: a whole section.
-constexpr std::array<std::string_view, 24> kOfOneRank{
+constexpr std::array<std::string_view, 25> kOfOneRank{
     // Results are rank 0's, and it tells the others where they are.
     "name", "output_dir", "resume", "tensorboard", "tensorboard_charts", "charts", "train.checkpoint.resume",
     // What a machine has; `backend` names it in several ways.
