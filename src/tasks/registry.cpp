@@ -111,13 +111,14 @@ std::string nearest_task(const std::string& name, const std::vector<std::string>
 /// At most this many names are listed.
 constexpr std::size_t kMostNames = 8;
 
-/// ": there are A, B and 3 more" of those that begin with `name`; empty where none does.
+/// "; those that begin so are A, B and 3 more", or the one that does; empty where none does.
 std::string names_that_begin(const std::string& name, const std::vector<std::string>& names) {
   if (name.empty()) return "";
   std::vector<std::string> found;
   for (const std::string& known : names)
     if (known.starts_with(name)) found.push_back(known);
   if (found.empty()) return "";
+  if (found.size() == 1) return format(", did you mean '{}'?", found.front());
   const std::size_t more = found.size() > kMostNames ? found.size() - kMostNames : 0;
   found.resize(found.size() - more);
   return format("; those that begin so are {}{}", join(found, ", "), more > 0 ? format(" and {} more", more) : "");

@@ -110,7 +110,6 @@ TEST_F(Collect, WhatCannotBeRecordedIsRefusedAndLeavesNothing) {
   expect_refused(cohort({"collect", "reach", "--out", out, "horizn=9"}), 1, "horizn");
   expect_refused(cohort({"collect", "reach", "--out", out, "--max-steps", "100000"}), 1, "ends its episodes after");
   expect_refused(cohort({"collect", "reach", "word", "--out", out}), 2, "'word' is neither");
-  expect_refused(cohort({"collect", "reach"}), 2, "--out");
   EXPECT_FALSE(fs::exists(out));
   std::ofstream(path("file")) << "no folder";
   expect_refused(cohort({"collect", "reach", "--out", path("file")}), 1, "cannot create");

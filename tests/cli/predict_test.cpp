@@ -125,10 +125,10 @@ TEST_F(Predict, APolicySaysForEveryRecordedStepWhatItWouldDo) {
   const Outcome answer = cohort({"predict", reacher.run, reacher.unseen, "--out", at("actions.csv").string()});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_TRUE(contains(answer.out, "against what the data hold")) << answer.out;
-  for (const char* name : {"action 0 ", "action 1 ", "action 2 ", "RMSE"})
+  for (const char* name : {"dx ", "dy ", "dz ", "RMSE"})
     EXPECT_TRUE(contains(answer.out, name)) << name << answer.out;
   const std::vector<std::string> lines = lines_of(read_file(at("actions.csv")));
-  EXPECT_EQ(lines[0], "episode,step,action 0,action 0 recorded,action 1,action 1 recorded,action 2,action 2 recorded");
+  EXPECT_EQ(lines[0], "episode,step,dx,dx recorded,dy,dy recorded,dz,dz recorded");
   EXPECT_TRUE(lines[1].starts_with("0,0,")) << lines[1];
   EXPECT_TRUE(lines.back().starts_with("9,")) << lines.back();
   double squared = 0, spread = 0;

@@ -242,7 +242,7 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
   const auto trained = [&](const std::string& out, const std::string& devices) {
     return single(
         out, {"train.data_format=robomimic", "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures/robomimic.hdf5",
-              "train.hdf5_filter_key=train", "train.hdf5_validation_filter_key=valid", "experiment.validate=true",
+              "experiment.validate=true",
               "data.splits=train", "validation.splits=valid", "train.action_keys=[actions]",
               "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
               "observation.modalities.obs.low_dim=[eef_pos,big_endian]",

@@ -54,12 +54,13 @@ TEST(DataCli, ASetIsSplitAndEpisodesAreDeletedInItsOwnFormat) {
   EXPECT_NE(wrong.output.find("has no episode 9: its 5 episodes are 0 to 4"), std::string::npos) << wrong.output;
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "wrong"));
   // A suffix says the format, and the second path is where it goes.
-  const CommandOutcome converted = run(format("convert {} {}/arm.hdf5", arm, out));
+  const CommandOutcome converted = run(format("convert {} {}/copy.hdf5", fixture("libero.hdf5").string(), out));
   ASSERT_EQ(converted.code, 0) << converted.output;
-  const CommandOutcome parts = run(format("split {0}/arm.hdf5 --parts train=0.6 val=rest --out {0}/parts", out));
+  std::filesystem::copy_file(fixture("root_groups.h5"), folder.path() / "arm.hdf5");
+  const CommandOutcome parts = run(format("split {0}/arm.hdf5 --parts train=0.7 val=rest --out {0}/parts", out));
   ASSERT_EQ(parts.code, 0) << parts.output;
-  EXPECT_NE(parts.output.find("train.hdf5: 3 episodes, "), std::string::npos) << parts.output;
-  EXPECT_NE(parts.output.find("val.hdf5: 2 episodes, "), std::string::npos) << parts.output;
+  EXPECT_NE(parts.output.find("train.hdf5: 2 episodes, "), std::string::npos) << parts.output;
+  EXPECT_NE(parts.output.find("val.hdf5: 1 episode, "), std::string::npos) << parts.output;
   const CommandOutcome merged = run(format("merge {0} {0} --out {1}/both", arm, out));
   EXPECT_NE(merged.output.find("merge joins LeRobot sets; make it one with `cohort data convert"), std::string::npos)
       << merged.output;
@@ -131,7 +132,8 @@ TEST(DataCli, AMisspeltWordIsNamedWithItsNeighbour) {
   EXPECT_EQ(flag.code, 2) << flag.output;
   EXPECT_NE(flag.output.find("is `--on-corrupt` meant?"), std::string::npos) << flag.output;
   EXPECT_EQ(verb.code, 2) << verb.output;
-  EXPECT_NE(verb.output.find("one of inspect, stats, convert, embed, two-link-arm, not 'inspekt'"), std::string::npos)
+  EXPECT_NE(verb.output.find("one of inspect, stats, convert, merge, split, delete-episodes, rename, retask, embed, "
+                             "two-link-arm, not 'inspekt'"), std::string::npos)
       << verb.output;
 }
 

@@ -403,6 +403,7 @@ TEST(Batched, ACompiledModelHoldsNoCapacityWhichIsTheEnginesAtBuild) {
   const auto status_and_bytes = [&](int capacity) {
     SceneOptions o;
     o.contact_capacity = capacity;
+    o.report_stops = false;
     o.lanes = LaneWidth::kScalar;  // a block of one environment
     Scene scene(o);
     scene.build_from_file(path(3), 1);

@@ -399,8 +399,9 @@ TEST(PlaneAndMesh, TouchAtEveryVertexInReachOrAtThoseThatEncloseThem) {
       };
       EXPECT_NEAR(deepest(found), deepest(all), 1e-4) << "sample " << sample;
     }
-    EXPECT_GE(counts.met, 300) << corners << " corners";
-    EXPECT_GE(counts.several, 200) << corners << " corners";
+    // Of the larger one nearly always some have to be chosen.
+    EXPECT_GE(counts.met, corners > 100 ? 40 : 300) << corners << " corners";
+    EXPECT_GE(counts.several, corners > 100 ? 40 : 200) << corners << " corners";
     EXPECT_LE(counts.differing, 2) << corners << " corners, of " << counts.met;
     if (corners > 100) EXPECT_GE(chosen, 100);
   }

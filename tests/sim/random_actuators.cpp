@@ -83,7 +83,6 @@ void set_target(Sketch& s, const Target& target, Element& actuator) {
   const Strings& objects = s.names.*target.from;
   const std::string attribute = s.draw.any(target.attributes), object = s.draw.any(objects);
   if (attribute == "cranksite") {
-    if (objects.size() < 2) return actuator.set("site", object);
     actuator.set("slidersite", s.draw.any_but(objects, object));
     actuator.set("cranklength", number(0.1, 1)(s.draw));
   }
@@ -97,8 +96,12 @@ void set_target(Sketch& s, const Target& target, Element& actuator) {
 void add_actuator(Sketch& s, Element& section) {
   static const Attributes limits{{0.3, "forcerange", tuple({{-1, -0.05}, {0.05, 1}})}};
   const Target& target = s.draw.any(targets());
-  if ((s.names.*target.from).empty()) return;
-  const Law& law = s.draw.any(laws());
+  const bool is_crank = target.attributes.front() == "cranksite";
+  if ((s.names.*target.from).size() < (is_crank ? 2u : 1u)) return;
+  const Law* chosen = &s.draw.any(laws());
+  // MJCF has no muscle at a site.
+  while (std::string(chosen->tag) == "muscle" && target.attributes.front() == "site") chosen = &s.draw.any(laws());
+  const Law& law = *chosen;
   Element& actuator = section.add(law.tag);
   actuator.set("name", s.names.fresh("a"));
   s.names.actuators.push_back(actuator.attributes[0].second);

@@ -218,13 +218,16 @@ std::string arm_instructions(const std::filesystem::path& folder,
   return file.string();
 }
 
+/// One episode of "arm" is told nothing, which a policy that follows instructions refuses.
+constexpr const char* kTold = "data.filters=[\"labeled(language_instruction)\"]";
+
 TEST(RdtJob, EverySampleIsToldItsOwnEpisodesInstruction) {
   const std::string file = arm_instructions(rdt_folder("told"));
   const policy::InstructionEmbeddings all = policy::read_instruction_embeddings(file);
-  ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.cond_mask_prob=0"}));
+  ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.cond_mask_prob=0", kTold}));
   ready.job->load();
   const auto carried = ready.fields.to_json()["model"]["rdt"]["instructions"].get<std::vector<std::string>>();
-  EXPECT_EQ(carried.size(), 3u) << "those of the data alone";
+  EXPECT_EQ(carried.size(), 2u) << "those of the data alone";
   const auto model = ready.job->make_model(1);
   stir(*model);
   const auto buffers = model->named_buffers();
@@ -249,7 +252,7 @@ TEST(RdtJob, EverySampleIsToldItsOwnEpisodesInstruction) {
     const auto alone = rdt_folder(format("told_{}", i));
     policy::write_safetensors(alone / "one.safetensors", {{"lang_embed", all.at(carried[i])}});
     ReadyPolicy one(
-        small_rdt({"model.rdt.lang_embed=" + (alone / "one.safetensors").string(), "model.rdt.cond_mask_prob=0"}));
+        small_rdt({"model.rdt.lang_embed=" + (alone / "one.safetensors").string(), "model.rdt.cond_mask_prob=0", kTold}));
     one.job->load();
     const auto single = one.job->make_model(1);
     stir(*single);
@@ -267,11 +270,11 @@ TEST(RdtJob, EverySampleIsToldItsOwnEpisodesInstruction) {
 
 TEST(RdtJob, AMissingLangEmbedNamesTheInstructionAndTheCommand) {
   const std::string file = arm_instructions(rdt_folder("lacking"), {"pick up the cup", "open the tür"});
-  ReadyPolicy lacking(small_rdt({"model.rdt.lang_embed=" + file}));
+  ReadyPolicy lacking(small_rdt({"model.rdt.lang_embed=" + file, kTold}));
   const std::string message = message_of([&] { lacking.job->load(); });
   EXPECT_NE(message.find(file + ": has no lang_embed of \""), std::string::npos) << message;
   EXPECT_NE(message.find("make it: cohort data embed --instruction \""), std::string::npos) << message;
-  ReadyPolicy wide(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.lang_token_dim=12"}));
+  ReadyPolicy wide(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.lang_token_dim=12", kTold}));
   EXPECT_NE(message_of([&] {
               wide.job->load();
             }).find("have 8 numbers per token (a small T5), but model.rdt.lang_token_dim = 12"),
@@ -284,7 +287,7 @@ TEST(RdtJob, AMissingLangEmbedNamesTheInstructionAndTheCommand) {
 TEST(RdtJob, APolicyFindsWhatItIsToldAmongWhatItCarriesAndInTheFile) {
   const auto folder = rdt_folder("acting");
   const std::string file = arm_instructions(folder);
-  ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file}));
+  ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file, kTold}));
   ready.job->load();
   const auto model = ready.job->make_model(1);
   stir(*model);
@@ -447,7 +450,7 @@ TEST(RdtJob, TheBannerSaysWhichStatisticsWereFoundAndWhichComputed) {
   const auto folder = rdt_folder("banner");
   const std::string file = (folder / "dataset_stat.json").string();
   const std::string plain = said_of_statistics({});
-  expect_said(plain, "actions and state: computed from ");
+  expect_said(plain, "actions (the state is not scaled: data.proprio_normalization=none): computed from ");
   expect_said(plain, "state: mean and deviations computed from ");
   expect_said(plain, "no dataset_stat.json is named");
   // The data's folder is called arm: its own statistics come before the benchmark's.

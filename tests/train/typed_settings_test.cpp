@@ -19,7 +19,7 @@ struct Settled {
   Settled(const config::Json& file, const std::vector<std::string>& words) {
     config::Fields fields;
     describe(fields, settings);
-    fields.apply_json(file, "c.json");
+    if (!file.is_null()) fields.apply_json(file, "c.json");
     for (const std::string& word : words) fields.apply_override(word);
     try {
       TypedSettings typed(words);

@@ -1,6 +1,5 @@
 /// Blocks of environments: loads their states, computes, stores. What the CPU's threads and the GPU's threads call.
 #pragma once
-#include "sim/kernels/constraint/adhesion.h"
 #include "sim/kernels/delay.h"
 #include "sim/kernels/derived.h"
 #include "sim/kernels/integrate.h"
@@ -91,10 +90,6 @@ template <class L>
 COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   smooth_dynamics<L>(m, b.w);
   make_rows<L>(m, b.w, b.c);
-  if (m.adhesion) {
-    adhesion_arms<L>(m, b.w, b.c);
-    act<L>(m, b.w);
-  }
   return solve_constraints<L>(m, b);
 }
 

@@ -2,7 +2,7 @@
 /// at once.
 #pragma once
 #include "sim/kernels/collide/collide.h"
-#include "sim/kernels/collide/spread.h"
+#include "sim/kernels/collide/convex/spread.h"
 
 namespace cohort::sim {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "sim/kernels/collide/collide.h"
 #include "sim/kernels/collide/convex/farthest.h"
-#include "sim/kernels/collide/spread.h"
+#include "sim/kernels/collide/convex/spread.h"
 
 namespace cohort::sim {
 

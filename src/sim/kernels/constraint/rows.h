@@ -1,8 +1,10 @@
 /// Rows of equalities, friction loss and limits, and the collection of all rows.
 #pragma once
+#include "sim/kernels/constraint/adhesion.h"
 #include "sim/kernels/constraint/contacts.h"
 #include "sim/kernels/constraint/groups.h"
 #include "sim/kernels/smooth/frames.h"
+#include "sim/kernels/smooth/smooth.h"
 #include "sim/kernels/smooth/transmission.h"
 
 namespace cohort::sim {
@@ -213,7 +215,7 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
   }
 }
 
-/// Every group of the present state; c.pool and c.group are the caller's.
+/// Every group of the present state; c.pool and c.group are the caller's. With adhesion, then what the actuators do.
 template <class L>
 COHORT_LANE void make_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
@@ -224,6 +226,9 @@ COHORT_LANE void make_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   friction_rows<L>(m, w, c);
   limit_rows<L>(m, w, c);
   contact_rows<L>(m, w, c);
+  if (!m.adhesion) return;
+  adhesion_arms<L>(m, w, c);
+  act<L>(m, w);
 }
 
 }  // namespace cohort::sim

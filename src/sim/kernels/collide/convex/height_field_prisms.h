@@ -1,7 +1,7 @@
 /// A height field and a convex shape: the prisms under the field's triangles, one by one.
 #pragma once
 #include "sim/kernels/collide/convex/convex.h"
-#include "sim/kernels/collide/spread.h"
+#include "sim/kernels/collide/convex/spread.h"
 
 namespace cohort::sim::collide {
 
