@@ -240,13 +240,15 @@ TEST_F(TrainPolicy, TheDroidSampleTrainsAlikeOnOneProcessTwoReplicasAndTwoRanks)
 // robomimic's HDF5: its masks are the splits, its images those of the file.
 TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
   const auto trained = [&](const std::string& out, const std::string& devices) {
-    return single(
+    std::vector<std::string> words = arguments(
         out, {"train.data_format=robomimic", "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures/robomimic.hdf5",
-              "experiment.validate=true",
-              "data.splits=train", "validation.splits=valid", "train.action_keys=[actions]",
+              "train.hdf5_filter_key=train", "train.hdf5_validation_filter_key=valid", "experiment.validate=true",
+              "train.action_keys=[actions]",
               "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
               "observation.modalities.obs.low_dim=[eef_pos,big_endian]",
               "observation.modalities.obs.rgb=[agentview_image]", "devices=" + devices});
+    std::erase_if(words, [](const std::string& word) { return word.find("splits=") != std::string::npos; });
+    return start(words);
   };
   const Outcome one = trained("one", "cpu");
   ASSERT_EQ(one.code, 0) << one.err;

@@ -61,6 +61,9 @@ class TrainRdt : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+/// One episode of "arm" is told nothing, which a policy that follows instructions refuses.
+constexpr const char* kTold = "data.filters=[\"labeled(language_instruction)\"]";
+
 TEST_F(TrainRdt, SeveralInstructionsAreEmbeddedOnceAndLearnt) {
   const std::string file = path("instructions.safetensors"), arm = kSource + "/tests/data/fixtures/arm";
   const Outcome first = embed({arm, "--out", file, "--pt-folder", path("pt")});
@@ -74,12 +77,12 @@ TEST_F(TrainRdt, SeveralInstructionsAreEmbeddedOnceAndLearnt) {
   EXPECT_NE(again.out.find(" 0 embedded now"), std::string::npos) << again.output();
   EXPECT_EQ(read_file(file), before);
 
-  const Outcome trained = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file, "--image_aug"});
+  const Outcome trained = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file, "--image_aug", kTold});
   ASSERT_EQ(trained.code, 0) << trained.output();
   const fs::path folder_of_run = fs::path(path("out")) / "rdt_tiny" / "latest";
   const auto configuration = parse_json(read_file(folder_of_run / "config.json"));
   const auto texts = configuration["model"]["rdt"]["instructions"].get<std::vector<std::string>>();
-  EXPECT_EQ(texts.size(), 3u);
+  EXPECT_EQ(texts.size(), 2u);
   EXPECT_NE(std::find(texts.begin(), texts.end(), "öffne die Tür"), texts.end());
   const std::string weights = read_file(folder_of_run / "checkpoints/last/model.safetensors");
   EXPECT_NE(weights.find("\"lang_embeds\""), std::string::npos) << "the checkpoint carries them";
@@ -88,7 +91,7 @@ TEST_F(TrainRdt, SeveralInstructionsAreEmbeddedOnceAndLearnt) {
   const Outcome continued = cohort({"train", "resume=" + folder_of_run.string(), "train.steps=4"});
   EXPECT_EQ(continued.code, 0) << continued.output();
   // The reference's folder says the same.
-  const Outcome folder = train("from_pt", {"--precomp_lang_embed", "model.rdt.lang_embed=" + path("pt")});
+  const Outcome folder = train("from_pt", {"--precomp_lang_embed", "model.rdt.lang_embed=" + path("pt"), kTold});
   EXPECT_EQ(folder.code, 0) << folder.output();
 }
 
@@ -97,7 +100,7 @@ TEST_F(TrainRdt, AMissingLangEmbedIsNamedWithTheCommandThatMakesIt) {
   const Outcome made = embed({"--instruction", "pick up the cup", "--out", file});
   if (made.err.find("this build has no SentencePiece") != std::string::npos) GTEST_SKIP() << made.err;
   ASSERT_EQ(made.code, 0) << made.output();
-  const Outcome outcome = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file});
+  const Outcome outcome = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file, kTold});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find("has no lang_embed of \"öffne die Tür\""), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("make it: cohort data embed --instruction \"öffne die Tür\""), std::string::npos);

@@ -60,7 +60,7 @@ TEST(DataCli, ASetIsSplitAndEpisodesAreDeletedInItsOwnFormat) {
   const CommandOutcome parts = run(format("split {0}/arm.hdf5 --parts train=0.7 val=rest --out {0}/parts", out));
   ASSERT_EQ(parts.code, 0) << parts.output;
   EXPECT_NE(parts.output.find("train.hdf5: 2 episodes, "), std::string::npos) << parts.output;
-  EXPECT_NE(parts.output.find("val.hdf5: 1 episode, "), std::string::npos) << parts.output;
+  EXPECT_NE(parts.output.find("val.hdf5: 1 episodes, "), std::string::npos) << parts.output;
   const CommandOutcome merged = run(format("merge {0} {0} --out {1}/both", arm, out));
   EXPECT_NE(merged.output.find("merge joins LeRobot sets; make it one with `cohort data convert"), std::string::npos)
       << merged.output;

@@ -113,7 +113,7 @@ constexpr Mistake kMistakes[] = {
 TEST(Differential, FindsAMistakeInOurModel) {
   for (const Mistake& mistake : kMistakes) {
     std::set<std::string> kinds;
-    for (std::uint64_t seed = 0; seed < 40 && kinds.count(mistake.finding) == 0; ++seed) {
+    for (std::uint64_t seed = 0; seed < 120 && kinds.count(mistake.finding) == 0; ++seed) {
       for (const Finding& f : compare(random_model(seed), {.seed = seed, .change_ours = mistake.make}).findings) {
         kinds.insert(f.what);
       }
@@ -129,7 +129,7 @@ TEST(RandomModel, IsTheSameTextEverywhere) {
       hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
     }
   }
-  EXPECT_EQ(hash, 4116451768538874380u)
+  EXPECT_EQ(hash, 13897472890917245090u)
       << "a change of the random models changes what a seed means: write the new hash here";
 }
 

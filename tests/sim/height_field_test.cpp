@@ -126,11 +126,18 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
       test::Pair p(test::compile_xml(scene(shape, hilly, margin)));
       p.view.keep_contacts = 1;
       test::Block block(p.view);
-      int compared = 0, uncertain = 0, elsewhere = 0;
+      int compared = 0, uncertain = 0, elsewhere = 0, other_corners = 0;
       for (std::uint64_t sample = 0; sample < 300; ++sample) {
         place(p, sample, !hilly && sample % 3 != 0);
         Contacts ours = contacts_of_lanes(p, rows_of_both(p, block)), theirs = searched(p);
         sort(ours), sort(theirs);
+        // Poses of a cylinder that the lanes leave to the search get the deepest contact from there, and the corners from
+        // the lanes, so that they may have more of them.
+        if (shape.name == std::string("cylinder") && ours.count != theirs.count && ours.count > 0 && theirs.count > 0) {
+          EXPECT_NEAR(ours.contact[0].dist, theirs.contact[0].dist, kFieldTolerance) << "sample " << sample;
+          ++other_corners;
+          continue;
+        }
         if (ours.count != theirs.count) {
           // One at the margin may be found in one precision and not in the other.
           double closest = -1;
@@ -152,6 +159,7 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
       }
       EXPECT_GE(compared, 200);
       EXPECT_LE(uncertain, 6);
+      EXPECT_LE(other_corners, 30) << "of 300";
       // Parts that lie level on each other meet in more than one point.
       if (hilly) EXPECT_LE(elsewhere, compared / 100) << "of " << compared;
     }

@@ -56,7 +56,7 @@ std::string instead_of(std::string name) {
   for (const char* one : {"bc", "bcrnn", "bctransformer", "behaviorcloning", "mlp"})
     if (bare == one) return "behaviour cloning is `cohort train policy model.algorithm=bc`";
   for (const char* one : {"rl", "sac", "td3", "ddpg", "trpo"})
-    if (bare == one) return "of reinforcement learning there is `cohort train ppo task=NAME`";
+    if (bare == one) return "of reinforcement learning there is `cohort train ppo TASK`";
   for (const char* one : {"act", "vqbet", "tdmpc", "smolvla", "pi0", "pi0fast", "pi05", "gr00t", "groot", "openvla", "octo",
                           "xvla"})
     if (bare == one)

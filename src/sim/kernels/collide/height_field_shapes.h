@@ -41,7 +41,8 @@ COHORT_KERNEL typename L::M corners_on_top(LaneContacts<L>& found, const Prism<L
   using V = typename L::V;
   using M = typename L::M;
   const V lowest = core.lowest(prism.up) - prism.top_at;
-  near = near & (lowest >= touch.apart - fma(V(kOnTop), abs(touch.apart), rounding));
+  // As the search has it: of the overlap, which the radius is part of.
+  near = near & (lowest >= touch.apart - fma(V(kOnTop), abs(touch.apart - r), rounding));
   V deepest(kFarApart);
   if (any(near)) {
     const V level = prism.top_at + enough;
