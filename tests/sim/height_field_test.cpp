@@ -159,7 +159,8 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
       }
       EXPECT_GE(compared, 200);
       EXPECT_LE(uncertain, 6);
-      EXPECT_LE(other_corners, 30) << "of 300";
+      // On level steps, which points of a rim are corners is a matter of rounding.
+      EXPECT_LE(other_corners, hilly ? 30 : 60) << "of 300";
       // Parts that lie level on each other meet in more than one point.
       if (hilly) EXPECT_LE(elsewhere, compared / 100) << "of " << compared;
     }
