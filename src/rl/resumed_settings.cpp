@@ -72,8 +72,8 @@ std::vector<ChangedSetting> settings_changed_since(const config::Json& checkpoin
   }
   COHORT_THROW_UNLESS(differences.empty(),
                       "{} was learnt with {}, which a run that goes on keeps: go on with its own settings by `cohort "
-                      "train resume={}`, or say {}",
-                      source, join(differences, ", "), shell_quoted(run), join(remedies, " "));
+                      "train resume={}`, or say {}; init_from={} in place of resume begins a new run with its weights",
+                      source, join(differences, ", "), shell_quoted(run), join(remedies, " "), shell_quoted(run));
   return changed;
 }
 
