@@ -1,5 +1,5 @@
-/// Controls that act and sensors that tell later (MuJoCo's documentation, "Delays"): a weighted sum of what was there in
-/// the steps before, whose lags and weights are the model's.
+/// Controls that act and sensors that tell later (MuJoCo's documentation, "Delays"): a weighted sum of what was there
+/// in the steps before, whose lags and weights are the model's.
 #pragma once
 #include "sim/kernels/lane/data_view.h"
 #include "sim/kernels/lane/workspace.h"

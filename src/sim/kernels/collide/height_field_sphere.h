@@ -83,7 +83,8 @@ COHORT_KERNEL void beside_or_inside(const Prism<L>& prism, typename L::V around,
 }
 
 /// Contacts of the spheres in `near`: one for each of the field's prisms that a lane's sphere meets; of more than
-/// kMaxPairContacts those that spread.h chooses. A sphere that is neither nearest to a prism's top, nor in it, nor beside one of its walls
+/// kMaxPairContacts those that spread.h chooses. A sphere that is neither nearest to a prism's top, nor in it, nor beside
+/// one of its walls
 /// (below the field, or over the edge of a higher wall) is left to sphere_and_prism, alone.
 template <class L>
 COHORT_KERNEL int height_field_sphere(ContactPoint<typename L::V>* out, const ModelView& m, const PairRecord& p,
