@@ -101,9 +101,9 @@ int run(int argc, char** argv) {
 
   const auto checkpoints = std::filesystem::path(folder) / "checkpoints";
   std::filesystem::remove_all(checkpoints);
-  train::CheckpointWriter writer(policy::CheckpointFolder(checkpoints), 1);
-  policy::CheckpointContent content;
-  content.model = policy::module_state(*model);
+  train::CheckpointWriter writer(weights::CheckpointFolder(checkpoints), 1);
+  weights::CheckpointContent content;
+  content.model = weights::module_state(*model);
   content.optimizer = optimizer.state();
   content.random = {{"rank_0.cpu", at::zeros({5056}, at::kByte)}};
   std::vector<double> written;

@@ -12,28 +12,28 @@
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/files.h"
-#include "policy/algorithm.h"
-#include "policy/policy_settings.h"
-#include "policy/reference_weights.h"
-#include "policy/safetensors.h"
-#include "policy/weight_files.h"
+#include "policies/algorithm.h"
+#include "policies/policy_settings.h"
+#include "weights/reference_weights.h"
+#include "weights/safetensors.h"
+#include "weights/weight_files.h"
 
 namespace cohort::cli {
 namespace {
 
 /// The section "model" of a run's config.json, which holds the shapes that followed from the data.
-policy::PolicySettings model_of(const std::string& path) {
+policies::PolicySettings model_of(const std::string& path) {
   config::Json json = config::Json::parse(read_file(path), nullptr, false);
   COHORT_THROW_UNLESS(json.is_object() && json.contains("model") && json["model"].contains("algorithm"),
                       "{}: is not the config.json of a run of `cohort train policy`", path);
-  policy::PolicySettings model;
+  policies::PolicySettings model;
   config::Fields fields;
-  fields.section("model", [&] { policy::describe(fields, model); });
+  fields.section("model", [&] { policies::describe(fields, model); });
   config::Json only = config::Json::object();
   only["model"] = json["model"];
   fields.apply_json(only, path);
   // The weights come from the file.
-  return policy::without_files(std::move(model));
+  return policies::without_files(std::move(model));
 }
 
 int run_convert(const std::vector<std::string>& words) {
@@ -51,24 +51,24 @@ int run_convert(const std::vector<std::string>& words) {
   if (configuration.empty() != to.empty())
     throw UsageError("--config and --to belong together; without both, names and types stay as they are");
   if (configuration.empty()) {
-    const policy::SafetensorsFile file = policy::read_weights(input);
+    const weights::SafetensorsFile file = weights::read_weights(input);
     for (const auto& [name, tensor] : file.tensors)
       COHORT_THROW_UNLESS(!name.empty(), "{}: holds a tensor without a name, which a safetensors file cannot", input);
     auto metadata = file.metadata;
     metadata.emplace("format", "pt");
-    policy::write_safetensors(output, file.tensors, metadata);
+    weights::write_safetensors(output, file.tensors, metadata);
     std::puts(format("{}: {} tensors", output, file.tensors.size()).c_str());
     return 0;
   }
-  const policy::PolicySettings model = model_of(configuration);
-  COHORT_THROW_UNLESS(policy::algorithm_of(model).renames_weights(),
+  const policies::PolicySettings model = model_of(configuration);
+  COHORT_THROW_UNLESS(policies::algorithm_of(model).renames_weights(),
                       "{} is of a {} policy, whose weights bear the reference's names already", configuration,
                       model.algorithm);
-  const auto policy = policy::make_policy(model, /*seed=*/0);
-  const policy::SafetensorsFile file = policy::read_weights(input);
-  const policy::NamedTensors converted = to == "reference" ? policy::to_reference(*policy, file.tensors, input)
-                                                           : policy::from_reference(*policy, file.tensors, input);
-  policy::write_safetensors(output, converted, {{"format", "pt"}});
+  const auto policy = policies::make_policy(model, /*seed=*/0);
+  const weights::SafetensorsFile file = weights::read_weights(input);
+  const weights::NamedTensors converted = to == "reference" ? weights::to_reference(*policy, file.tensors, input)
+                                                            : weights::from_reference(*policy, file.tensors, input);
+  weights::write_safetensors(output, converted, {{"format", "pt"}});
   std::puts(format("{}: {} tensors", output, converted.size()).c_str());
   return 0;
 }

@@ -19,9 +19,9 @@
 #include "data/open_episodes.h"
 #include "dist/usable_devices.h"
 #include "monitor/host_figures.h"
-#include "policy/instruction_embeddings.h"
-#include "policy/text_encoder.h"
-#include "policy/torch_zip_writer.h"
+#include "policies/instruction_embeddings.h"
+#include "policies/text_encoder.h"
+#include "weights/torch_zip_writer.h"
 
 namespace cohort::cli {
 namespace {
@@ -32,19 +32,20 @@ struct EmbedArguments {
   std::string path, field = "language_instruction", list, out, pt_folder, type = "bf16";
   data::OpenSettings data;
   std::vector<std::string> texts;
-  policy::TextEncoderSettings encoder;
+  policies::TextEncoderSettings encoder;
 };
 
 /// What is asked for, each once.
 std::vector<std::string> wanted_texts(const EmbedArguments& arguments) {
   std::vector<std::string> texts = arguments.texts;
   if (!arguments.list.empty())
-    for (std::string& text : policy::read_instruction_list(arguments.list)) texts.push_back(std::move(text));
+    for (std::string& text : policies::read_instruction_list(arguments.list)) texts.push_back(std::move(text));
   if (!arguments.path.empty()) {
     const auto source = data::open_episodes(arguments.path, arguments.data);
     for (std::string& text : data::distinct_instructions(*source, arguments.field, available_cores()))
       if (!text.empty()) texts.push_back(std::move(text));
-    COHORT_THROW_UNLESS(!texts.empty(), "{}: the {} of every episode is empty: name another field with --field, or texts with --text",
+    COHORT_THROW_UNLESS(!texts.empty(),
+                        "{}: the {} of every episode is empty: name another field with --field, or texts with --text",
                         arguments.path, arguments.field);
   }
   std::vector<std::string> once;
@@ -54,10 +55,10 @@ std::vector<std::string> wanted_texts(const EmbedArguments& arguments) {
 }
 
 /// What an earlier call wrote, which is added to.
-policy::InstructionEmbeddings earlier(const EmbedArguments& arguments) {
-  policy::InstructionEmbeddings all;
+policies::InstructionEmbeddings earlier(const EmbedArguments& arguments) {
+  policies::InstructionEmbeddings all;
   if (!arguments.out.empty() && fs::exists(arguments.out)) {
-    all = policy::read_instruction_embeddings(arguments.out);
+    all = policies::read_instruction_embeddings(arguments.out);
     COHORT_THROW_UNLESS(all.model == arguments.encoder.model,
                         "{}: was made by {}, not by {}: choose another --out, or the same --text-encoder",
                         arguments.out, all.model.empty() ? "another program" : all.model, arguments.encoder.model);
@@ -71,10 +72,10 @@ policy::InstructionEmbeddings earlier(const EmbedArguments& arguments) {
 
 /// As the reference keeps them: a file per instruction, by its number in the list beside them.
 void write_pt_folder(const fs::path& folder, const std::vector<std::string>& texts,
-                     const policy::InstructionEmbeddings& all) {
+                     const policies::InstructionEmbeddings& all) {
   for (std::size_t i = 0; i < texts.size(); ++i)
-    policy::write_torch_file(folder / format("lang_embed_{}.pt", i), {{"", all.at(texts[i])}});
-  policy::write_torch_file(folder / "empty_lang_embed.pt", {{"", all.at("")}});
+    weights::write_torch_file(folder / format("lang_embed_{}.pt", i), {{"", all.at(texts[i])}});
+  weights::write_torch_file(folder / "empty_lang_embed.pt", {{"", all.at("")}});
   write_file_atomically(folder / "instructions.json", nlohmann::json(texts).dump(1) + "\n");
 }
 
@@ -84,7 +85,7 @@ void embed(EmbedArguments& arguments) {
   const std::vector<std::string> texts = wanted_texts(arguments);
   if (texts.empty())
     throw UsageError("what? name a data set, --instructions FILE, or --instruction \"open the drawer\"");
-  policy::InstructionEmbeddings all = earlier(arguments);
+  policies::InstructionEmbeddings all = earlier(arguments);
   std::vector<std::string> missing;
   for (const std::string& text : texts)
     if (all.find(text) == nullptr) missing.push_back(text);
@@ -92,7 +93,7 @@ void embed(EmbedArguments& arguments) {
   if (all.find("") == nullptr && std::find(missing.begin(), missing.end(), "") == missing.end()) missing.push_back("");
   if (!missing.empty()) {
     dist::check_device(parse_device(arguments.encoder.device));
-    policy::TextEncoder encoder(arguments.encoder);
+    policies::TextEncoder encoder(arguments.encoder);
     const monitor::HostMemory memory = monitor::host_memory();
     std::printf("%s; this machine has %s free\n", encoder.memory_text().c_str(),
                 format_bytes(static_cast<double>(memory.usable_available)).c_str());
@@ -114,7 +115,7 @@ void embed(EmbedArguments& arguments) {
   }
   std::int64_t longest = 0;
   for (const at::Tensor& embedding : all.embeddings) longest = std::max(longest, embedding.size(0));
-  if (!arguments.out.empty() && !missing.empty()) policy::write_instruction_embeddings(arguments.out, all);
+  if (!arguments.out.empty() && !missing.empty()) policies::write_instruction_embeddings(arguments.out, all);
   if (!arguments.pt_folder.empty()) write_pt_folder(arguments.pt_folder, texts, all);
   std::printf("%s: %zu instructions, %zu embedded now, up to %lld tokens of %lld numbers\n",
               arguments.out.empty() ? arguments.pt_folder.c_str() : arguments.out.c_str(), all.texts.size(),
@@ -129,7 +130,8 @@ int run_embed(const std::vector<std::string>& words) {
   app.add_option("--instructions", arguments.list,
                  "a text file with one per line, a JSON list, or expanded_instruction_gpt-4-turbo.json of RDT's data");
   app.add_option("--field", arguments.field, "of the data set: a text of its steps or episodes")->capture_default_str();
-  app.add_option("--format", arguments.data.format, "of the data set: auto, rlds, hdf5 or lerobot")->capture_default_str();
+  app.add_option("--format", arguments.data.format, "of the data set: auto, rlds, hdf5 or lerobot")
+      ->capture_default_str();
   app.add_option("--split", arguments.data.split, "of the data set")->capture_default_str();
   app.add_option("--text-encoder", arguments.encoder.model,
                  "folder of a T5 v1.1, or its name in the hub's cache ($HF_HOME)")

@@ -24,7 +24,7 @@
 #include "dist/usable_devices.h"
 #include "launch/rank_environment.h"
 #include "launch/signals.h"
-#include "policy/served_policy.h"
+#include "policies/served_policy.h"
 #include "rl/ppo_actor.h"
 #include "rl/served_ppo.h"
 #include "serve/policy_server.h"
@@ -73,7 +73,7 @@ std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments
     replicas.push_back(load_ppo(arguments));
     return replicas;
   }
-  policy::TrainedPolicySettings settings;
+  policies::TrainedPolicySettings settings;
   settings.seed = arguments.seed;
   settings.averaged = !arguments.raw_weights;
   settings.exact = arguments.exact_bits;
@@ -84,7 +84,7 @@ std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments
     dist::check_device(parse_device(device));
     settings.device = device;
     replicas.push_back(
-        policy::serve_policy(policy::TrainedPolicy(arguments.run, settings), arguments.control_frequency));
+        policies::serve_policy(policies::TrainedPolicy(arguments.run, settings), arguments.control_frequency));
   }
   return replicas;
 }

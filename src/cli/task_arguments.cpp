@@ -15,7 +15,7 @@
 #include "core/log.h"
 #include "data/open_episodes.h"
 #include "dist/usable_devices.h"
-#include "policy/policy_actor.h"
+#include "policies/policy_actor.h"
 #include "record/replay_actor.h"
 #include "rl/ppo_actor.h"
 #include "serve/server_url.h"
@@ -49,8 +49,8 @@ std::string short_name(const fs::path& path) {
 
 class PolicyOwner final : public ActorOwner {
  public:
-  PolicyOwner(const std::string& path, policy::TrainedPolicy& policy, tasks::Task& task,
-              const policy::TrainedPolicySettings& settings)
+  PolicyOwner(const std::string& path, policies::TrainedPolicy& policy, tasks::Task& task,
+              const policies::TrainedPolicySettings& settings)
       : policy_(policy), actor_(policy_, task, short_name(path)), settings_(format("seed {}", settings.seed)) {
     for (const std::string& text : settings.overrides) settings_ += ", " + text;
     if (!settings.data_set.empty()) settings_ += ", statistics of " + settings.data_set;
@@ -60,13 +60,13 @@ class PolicyOwner final : public ActorOwner {
   std::string identity() override { return format("{}, {}", policy_.summary(), settings_); }
 
  private:
-  policy::TrainedPolicy& policy_;
-  policy::PolicyActor actor_;
+  policies::TrainedPolicy& policy_;
+  policies::PolicyActor actor_;
   std::string settings_;
 };
 
-policy::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
-  policy::TrainedPolicySettings s;
+policies::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
+  policies::TrainedPolicySettings s;
   s.seed = arguments.seed;
   s.device = arguments.device;
   s.averaged = !arguments.raw_weights;
@@ -249,23 +249,23 @@ Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
       continue;
     }
     dist::check_device(parse_device(arguments.device));
-    policies_.back() = std::make_unique<policy::TrainedPolicy>(who, policy_settings(arguments));
+    policies_.back() = std::make_unique<policies::TrainedPolicy>(who, policy_settings(arguments));
   }
 }
 
 Cast::~Cast() = default;
 
-std::optional<policy::RecordedPictures> Cast::pictures_of(std::size_t i, const std::string& remote_form) const {
+std::optional<policies::RecordedPictures> Cast::pictures_of(std::size_t i, const std::string& remote_form) const {
   if (policies_[i]) {
     if (policies_[i]->cameras().empty()) return std::nullopt;
     return policies_[i]->pictures();
   }
   if (!servers_[i]) return std::nullopt;
   if (const int size = serve::picture_size_of(remote_form); size > 0)
-    return policy::RecordedPictures{.renderer = "", .size = {size, size}};
+    return policies::RecordedPictures{.renderer = "", .size = {size, size}};
   for (const serve::ObservationInfo& o : servers_[i]->policy.observations) {
     if (!o.picture) continue;
-    policy::RecordedPictures pictures{.renderer = servers_[i]->policy.renderer, .size = {}};
+    policies::RecordedPictures pictures{.renderer = servers_[i]->policy.renderer, .size = {}};
     if (o.shape[0] > 0 && o.shape[1] > 0) pictures.size = {static_cast<int>(o.shape[0]), static_cast<int>(o.shape[1])};
     return pictures;
   }
@@ -277,9 +277,9 @@ void Cast::choose_pictures(TaskArguments& arguments) const {
   if (arguments.renderer) chosen.renderer = *arguments.renderer;
   std::string size_of, renderer_of;  // whose they are
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const std::optional<policy::RecordedPictures> learnt = pictures_of(i, arguments.remote.observations);
+    const std::optional<policies::RecordedPictures> learnt = pictures_of(i, arguments.remote.observations);
     if (!learnt) continue;
-    const policy::RecordedPictures& pictures = *learnt;
+    const policies::RecordedPictures& pictures = *learnt;
     const std::vector<int> now{chosen.height, chosen.width};
     if (pictures.size.size() == 2 && arguments.size) {
       if (pictures.size != std::vector<int>{*arguments.size, *arguments.size})

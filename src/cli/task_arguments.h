@@ -14,10 +14,10 @@
 namespace CLI {
 class App;
 }
-namespace cohort::policy {
+namespace cohort::policies {
 struct RecordedPictures;
 class TrainedPolicy;
-}  // namespace cohort::policy
+}  // namespace cohort::policies
 
 namespace cohort::cli {
 
@@ -87,11 +87,11 @@ class Cast {
 
  private:
   /// What the i-th learnt from; nothing where it sees no pictures.
-  std::optional<policy::RecordedPictures> pictures_of(std::size_t i, const std::string& remote_form) const;
+  std::optional<policies::RecordedPictures> pictures_of(std::size_t i, const std::string& remote_form) const;
 
   std::vector<std::string> names_, titles_;
-  std::vector<std::unique_ptr<policy::TrainedPolicy>> policies_;  ///< null for who is no policy
-  std::vector<std::optional<serve::ServerInfo>> servers_;         ///< likewise for who is no server
+  std::vector<std::unique_ptr<policies::TrainedPolicy>> policies_;  ///< null for who is no policy
+  std::vector<std::optional<serve::ServerInfo>> servers_;           ///< likewise for who is no server
 };
 
 /// The ranks of this job, or null where this is a single process. Sets the number of LibTorch's threads.

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "dist/rank_environment.h"
 #include "eval/training_rollouts.h"
-#include "policy/recorded_pictures.h"
+#include "policies/recorded_pictures.h"
 #include "report/metric_names.h"
 #include "tasks/registry.h"
 
@@ -29,11 +29,11 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
   tasks::use_library(r.task_library, "rollout.task_library of the configuration");
   auto task = std::make_shared<std::unique_ptr<tasks::Task>>(tasks::make_task(r.task, task_settings));
   settings.rollout.task_library = tasks::library_of(r.task);
-  auto drawn = std::make_shared<policy::RecordedPictures>();  // as the task draws now; empty: as it does by default
+  auto drawn = std::make_shared<policies::RecordedPictures>();  // as the task draws now; empty: as it does by default
   return [task, task_settings, drawn, r](const train::RolloutRequest& request) {
     // The policy is shown what drew the pictures that it learns from.
-    const policy::RecordedPictures pictures =
-        policy::recorded_pictures(config::Json::parse(request.configuration, nullptr, false));
+    const policies::RecordedPictures pictures =
+        policies::recorded_pictures(config::Json::parse(request.configuration, nullptr, false));
     if (pictures != *drawn) {
       tasks::TaskSettings made = task_settings;
       if (!pictures.renderer.empty()) made.pictures.renderer = pictures.renderer;
@@ -41,7 +41,7 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
       *task = tasks::make_task(r.task, made);
       *drawn = pictures;
     }
-    const policy::PolicyInTraining training{request.model, request.configuration, request.statistics};
+    const policies::PolicyInTraining training{request.model, request.configuration, request.statistics};
     std::vector<train::Metric> metrics;
     if (request.check_only) {
       eval::check_fit(**task, training);

@@ -1,18 +1,18 @@
 #include "eval/training_rollouts.h"
 
-#include "policy/policy_actor.h"
+#include "policies/policy_actor.h"
 
 namespace cohort::eval {
 
-void check_fit(tasks::Task& task, const policy::PolicyInTraining& training) {
-  policy::TrainedPolicy trained(training);
-  const policy::PolicyActor actor(trained, task, "the policy");
+void check_fit(tasks::Task& task, const policies::PolicyInTraining& training) {
+  policies::TrainedPolicy trained(training);
+  const policies::PolicyActor actor(trained, task, "the policy");
 }
 
-PolicyResult training_rollouts(tasks::Task& task, const policy::PolicyInTraining& training,
+PolicyResult training_rollouts(tasks::Task& task, const policies::PolicyInTraining& training,
                                const TrainingRolloutSettings& settings) {
-  policy::TrainedPolicy trained(training);
-  policy::PolicyActor actor(trained, task, "rollouts");
+  policies::TrainedPolicy trained(training);
+  policies::PolicyActor actor(trained, task, "rollouts");
   std::vector<std::uint64_t> own;
   for (std::int64_t i = settings.rank; i < settings.episodes; i += settings.world_size)
     own.push_back(settings.first_seed + static_cast<std::uint64_t>(i));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "eval/evaluation.h"
-#include "policy/trained_policy.h"
+#include "policies/trained_policy.h"
 #include "tasks/task.h"
 
 namespace cohort::eval {
@@ -20,10 +20,10 @@ struct TrainingRolloutSettings {
 };
 
 /// Throws Error where policy and task do not fit.
-void check_fit(tasks::Task& task, const policy::PolicyInTraining& training);
+void check_fit(tasks::Task& task, const policies::PolicyInTraining& training);
 
 /// This rank's episodes: every world_size-th one.
-PolicyResult training_rollouts(tasks::Task& task, const policy::PolicyInTraining& training,
+PolicyResult training_rollouts(tasks::Task& task, const policies::PolicyInTraining& training,
                                const TrainingRolloutSettings& settings);
 
 }  // namespace cohort::eval

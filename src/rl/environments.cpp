@@ -28,7 +28,7 @@ at::Tensor int64_tensor(const std::vector<std::int64_t>& values) {
   return torch::tensor(values, at::kLong);
 }
 
-const at::Tensor& named(const policy::NamedTensors& tensors, const std::string& name, const std::string& source) {
+const at::Tensor& named(const weights::NamedTensors& tensors, const std::string& name, const std::string& source) {
   for (const auto& [key, tensor] : tensors)
     if (key == name) return tensor;
   throw Error(format("{} does not say where the environments were: {} is missing", source, name));
@@ -168,7 +168,7 @@ Environments::Episodes Environments::episodes() const {
   return result;
 }
 
-policy::NamedTensors Environments::state() const {
+weights::NamedTensors Environments::state() const {
   const std::int64_t n = size(), longest = *std::max_element(steps_.begin(), steps_.end());
   at::Tensor actions = at::zeros({n, longest, width_}), ended = at::zeros({std::ssize(ended_), 3}, at::kDouble);
   for (std::int64_t e = 0; e < n; ++e)
@@ -183,7 +183,7 @@ policy::NamedTensors Environments::state() const {
           {"envs.counts", int64_tensor({ended_count_, broken_count_})}};
 }
 
-void Environments::restore(const policy::NamedTensors& state, const std::string& source) {
+void Environments::restore(const weights::NamedTensors& state, const std::string& source) {
   const at::Tensor episodes = named(state, "envs.episodes", source), steps = named(state, "envs.steps", source),
                    actions = named(state, "envs.actions", source), ended = named(state, "envs.ended", source),
                    counts = named(state, "envs.counts", source);

@@ -18,8 +18,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "policy/named_tensors.h"
 #include "tasks/task.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::rl {
 
@@ -70,9 +70,9 @@ class Environments {
 
   /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 3) float64,
   /// "envs.counts" (2) int64.
-  policy::NamedTensors state() const;
+  weights::NamedTensors state() const;
   /// Throws Error where the state is of other environments.
-  void restore(const policy::NamedTensors& state, const std::string& source);
+  void restore(const weights::NamedTensors& state, const std::string& source);
 
  private:
   std::uint64_t episode_seed(std::size_t env) const;

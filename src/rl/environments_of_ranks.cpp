@@ -23,9 +23,9 @@ at::Tensor as_long_as_the_longest(const at::Tensor& actions, Ranks& ranks) {
 
 }  // namespace
 
-policy::NamedTensors gather_environments(const policy::NamedTensors& own, Ranks& ranks) {
+weights::NamedTensors gather_environments(const weights::NamedTensors& own, Ranks& ranks) {
   if (ranks.size() == 1) return own;
-  policy::NamedTensors all;
+  weights::NamedTensors all;
   for (const auto& [name, tensor] : own) {
     const at::Tensor gift = name == "envs.actions" ? as_long_as_the_longest(tensor, ranks) : tensor;
     const std::vector<at::Tensor> gifts = ranks.gather(gift);
@@ -34,9 +34,9 @@ policy::NamedTensors gather_environments(const policy::NamedTensors& own, Ranks&
   return all;
 }
 
-policy::NamedTensors share_of_environments(const policy::NamedTensors& all, const Shares& shares, Ranks& ranks) {
+weights::NamedTensors share_of_environments(const weights::NamedTensors& all, const Shares& shares, Ranks& ranks) {
   if (ranks.size() == 1) return all;
-  policy::NamedTensors own;
+  weights::NamedTensors own;
   for (const auto& [name, tensor] : all) {
     const bool holds = tensor.dim() > 0 && tensor.size(0) == shares.environments * ranks.size();
     if (is_of_each(name) && holds)

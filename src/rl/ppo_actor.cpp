@@ -11,10 +11,10 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "policy/checkpoint.h"
-#include "policy/checkpoint_folder.h"
-#include "policy/weights.h"
 #include "rl/settings.h"
+#include "weights/checkpoint.h"
+#include "weights/checkpoint_folder.h"
+#include "weights/weights.h"
 
 namespace cohort::rl {
 namespace fs = std::filesystem;
@@ -22,12 +22,12 @@ namespace {
 
 /// The checkpoint that a path means.
 fs::path checkpoint_of(const fs::path& path) {
-  if (fs::exists(path / policy::kStateFile)) return path;
+  if (fs::exists(path / weights::kStateFile)) return path;
   for (const char* inside : {"last", "checkpoints/last"})
     if (fs::exists(path / inside)) return fs::canonical(path / inside);
   // Copies without links have no `last`.
   for (const fs::path& folder : {path, path / "checkpoints"}) {
-    const policy::CheckpointFolder checkpoints(folder);
+    const weights::CheckpointFolder checkpoints(folder);
     if (const auto steps = checkpoints.steps(); !steps.empty()) return checkpoints.checkpoint(steps.back());
   }
   return path;
@@ -41,7 +41,7 @@ std::string short_name(const fs::path& path) {
   return above.empty() || above == "." || above == ".." ? last : above + "/" + last;
 }
 
-config::Json configuration_of(const policy::CheckpointContent& content) {
+config::Json configuration_of(const weights::CheckpointContent& content) {
   const config::Json json = config::Json::parse(content.state.configuration, nullptr, false);
   return json.is_object() ? json : config::Json::object();
 }
@@ -98,7 +98,7 @@ bool is_ppo(const config::Json& configuration) {
 }  // namespace
 
 bool is_ppo_run(const fs::path& path) {
-  const fs::path state = checkpoint_of(path) / policy::kStateFile;
+  const fs::path state = checkpoint_of(path) / weights::kStateFile;
   if (!fs::exists(state)) return false;
   const config::Json json = config::Json::parse(read_file(state), nullptr, false);
   return json.is_object() && json.contains("configuration") && json["configuration"].is_object() &&
@@ -106,7 +106,7 @@ bool is_ppo_run(const fs::path& path) {
 }
 
 PpoTask task_of_ppo_run(const fs::path& path) {
-  const fs::path state = checkpoint_of(path) / policy::kStateFile;
+  const fs::path state = checkpoint_of(path) / weights::kStateFile;
   COHORT_THROW_UNLESS(is_ppo_run(path), "{} is no run of `cohort train ppo`", path.string());
   const config::Json configuration = config::Json::parse(read_file(state)).at("configuration");
   PpoTask task{.name = configuration.value("task", ""), .engine = configuration.value("engine", ""), .settings = {}};
@@ -118,7 +118,7 @@ PpoTask task_of_ppo_run(const fs::path& path) {
 
 PpoActor::PpoActor(const fs::path& path, const tasks::Task& task, bool averaged) : name_(short_name(path)) {
   const fs::path checkpoint = checkpoint_of(path);
-  const policy::CheckpointContent content = policy::read_checkpoint(checkpoint);
+  const weights::CheckpointContent content = weights::read_checkpoint(checkpoint);
   const config::Json configuration = configuration_of(content);
   COHORT_THROW_UNLESS(is_ppo(configuration), "{} was not written by `cohort train ppo`", checkpoint.string());
   PolicySettings settings;
@@ -149,8 +149,8 @@ PpoActor::PpoActor(const fs::path& path, const tasks::Task& task, bool averaged)
                           "{} has learnt {} with actions of {} numbers; those of {} have {}", checkpoint.string(),
                           trained_on, tensor.numel(), task.spec().name, networks->action_width());
   const bool takes_average = averaged && !content.ema.empty();
-  policy::load_weights(*networks, takes_average ? content.ema : content.model, content.model_aliases,
-                       (checkpoint / (takes_average ? policy::kEmaFile : policy::kModelFile)).string());
+  weights::load_weights(*networks, takes_average ? content.ema : content.model, content.model_aliases,
+                        (checkpoint / (takes_average ? weights::kEmaFile : weights::kModelFile)).string());
   networks->moments().refresh();
   summary_ = format("PPO on {}, iteration {}, {} control steps{}: {}", trained_on, content.state.step,
                     content.state.samples, takes_average ? ", moving average of the weights" : "", checkpoint.string());

@@ -19,7 +19,6 @@
 #include "dist/rank_environment.h"
 #include "dist/usable_devices.h"
 #include "parallel/plan.h"
-#include "policy/checkpoint.h"
 #include "report/run_folder.h"
 #include "rl/fused_mlp.h"
 #include "rl/learner_memory.h"
@@ -39,6 +38,7 @@
 #include "train/job_runs.h"
 #include "train/run_banner.h"
 #include "train/stop_request.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::rl {
 namespace fs = std::filesystem;
@@ -108,7 +108,7 @@ class Training {
         watch_(watch),
         output_(output),
         configuration_(std::move(configuration)) {
-    if (folder) writer_.emplace(policy::CheckpointFolder(folder->checkpoints()), settings.keep_checkpoints);
+    if (folder) writer_.emplace(weights::CheckpointFolder(folder->checkpoints()), settings.keep_checkpoints);
   }
 
   void run() {
@@ -175,7 +175,7 @@ class Training {
     if (saved_ == runner_.iteration()) return;
     const auto saving = watch_.saving();
     if (output_) output_->sync();
-    policy::CheckpointContent content = runner_.checkpoint();  // all ranks take part
+    weights::CheckpointContent content = runner_.checkpoint();  // all ranks take part
     content.state.configuration = configuration_;
     if (writer_) writer_->save(content);
     saved_ = runner_.iteration();
@@ -303,7 +303,7 @@ void need_memory_for(const PpoRunSettings& settings, const tasks::TaskSpec& task
 }
 
 /// Goes on from a checkpoint, whose own settings hold where they must.
-void go_on_from(const policy::ResumePoint& point, const PpoRunSettings& settings, const config::Json& resolved,
+void go_on_from(const weights::ResumePoint& point, const PpoRunSettings& settings, const config::Json& resolved,
                 bool says, PpoRunner& runner) {
   const config::Json saved = config::Json::parse(point.content.state.configuration, nullptr, false);
   const std::vector<ChangedSetting> changed =
@@ -377,10 +377,10 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
                     .devices = devices});
   settings.resume = run_to_resume(settings, overrides, group.get());
   const bool resumes = !settings.resume.empty();
-  std::optional<policy::ResumePoint> point;
+  std::optional<weights::ResumePoint> point;
   if (resumes)
-    point = policy::find_resume_point(settings.checkpoint.empty() ? "auto" : settings.checkpoint,
-                                      fs::path(settings.resume) / "checkpoints");
+    point = weights::find_resume_point(settings.checkpoint.empty() ? "auto" : settings.checkpoint,
+                                       fs::path(settings.resume) / "checkpoints");
   if (point)
     go_on_from(*point, settings, resolved_as_given, first, runner);
   else if (!settings.init_from.empty())
@@ -463,7 +463,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
       log::info("training finished after {}", format_duration(seconds()));
     }
     output->finish(status, false, seconds(), of_ranks);
-    const char* weights = settings.runner.ema.enabled ? policy::kEmaFile : policy::kModelFile;
+    const char* weights = settings.runner.ema.enabled ? weights::kEmaFile : weights::kModelFile;
     log::info("weights  {}", (folder.checkpoints() / "last" / weights).string());
     if (settings.charts) log::info("report   {}", folder.report_file().string());
     say_what_next(settings, *task, folder.path());

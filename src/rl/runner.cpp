@@ -11,9 +11,9 @@
 #include "core/log.h"
 #include "core/philox.h"
 #include "parallel/data_parallel.h"
-#include "policy/weights.h"
 #include "rl/environments_of_ranks.h"
 #include "rl/gaussian.h"
+#include "weights/weights.h"
 
 namespace cohort::rl {
 namespace {
@@ -235,8 +235,8 @@ std::vector<std::pair<std::string, double>> PpoRunner::reward_terms_of_all() {
   return means;
 }
 
-policy::CheckpointContent PpoRunner::checkpoint() {
-  policy::CheckpointContent content;
+weights::CheckpointContent PpoRunner::checkpoint() {
+  weights::CheckpointContent content;
   const std::int64_t transitions = rollout_.transitions() * ranks_.size();
   content.state.step = iteration_;
   content.state.samples = iteration_ * transitions;
@@ -244,14 +244,14 @@ policy::CheckpointContent PpoRunner::checkpoint() {
   content.state.seed = settings_.seed;
   content.state.optimizer = ppo_.optimizer().settings().kind;
   content.state.loss_sums.resize(1);
-  content.model = policy::module_state(*networks_);
+  content.model = weights::module_state(*networks_);
   if (ema_) {
     content.ema = ema_->state();
     content.state.ema_updates = ema_->updates();
   }
   content.optimizer = ppo_.optimizer().state();
   content.random.emplace_back(kLearningRate, torch::tensor({ppo_.learning_rate()}, at::kDouble));
-  policy::NamedTensors environments = environments_.state();
+  weights::NamedTensors environments = environments_.state();
   if (networks_->recurrent()) {
     const std::int64_t n = environments_.size();
     // (n, layers, H): environments first, as all that is said of them.
@@ -273,7 +273,7 @@ void PpoRunner::begin_with(const train::InitialWeights& weights) {
   ppo_.weights_changed();
 }
 
-void PpoRunner::resume(const policy::CheckpointContent& content, const std::string& source) {
+void PpoRunner::resume(const weights::CheckpointContent& content, const std::string& source) {
   const std::int64_t transitions = rollout_.transitions() * ranks_.size();
   COHORT_THROW_UNLESS(content.state.seed == settings_.seed,
                       "{} was trained with seed={}, this run asks for {}: leave the seed out", source,
@@ -281,7 +281,7 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
   COHORT_THROW_UNLESS(content.state.samples == content.state.step * transitions,
                       "{} had {} transitions in an iteration, this run has {}: keep n_envs and num_steps_per_env",
                       source, content.state.samples / std::max<std::int64_t>(1, content.state.step), transitions);
-  policy::NamedTensors environments;
+  weights::NamedTensors environments;
   double rate = ppo_settings_.learning_rate;
   for (const auto& [name, tensor] : content.random) {
     if (name == kLearningRate)
@@ -289,7 +289,7 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
     else if (name.starts_with(kRank))
       environments.emplace_back(name.substr(std::string(kRank).size()), tensor);
   }
-  policy::load_weights(*networks_, content.model, content.model_aliases, source);
+  weights::load_weights(*networks_, content.model, content.model_aliases, source);
   networks_->moments().refresh();
   if (ema_ && content.ema.empty()) {
     log::warning("{} holds no moving average of the weights; it starts from the weights", source);
@@ -299,7 +299,7 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
   }
   if (!content.optimizer.empty()) ppo_.optimizer().load_state(content.optimizer, source);
   ppo_.weights_changed();
-  const policy::NamedTensors own = share_of_environments(environments, shares_, ranks_);
+  const weights::NamedTensors own = share_of_environments(environments, shares_, ranks_);
   environments_.restore(own, source);
   if (networks_->recurrent()) restore_memory(own, source);
   // A linear schedule's rate is a function of the iteration: iterate() sets it.
@@ -307,7 +307,7 @@ void PpoRunner::resume(const policy::CheckpointContent& content, const std::stri
   iteration_ = content.state.step;
 }
 
-void PpoRunner::restore_memory(const policy::NamedTensors& environments, const std::string& source) {
+void PpoRunner::restore_memory(const weights::NamedTensors& environments, const std::string& source) {
   memory_ = networks_->begin(memory_.actor.size(1));
   for (const auto& [name, memory] :
        {std::pair{kActorMemory, &memory_.actor}, std::pair{kCriticMemory, &memory_.critic}}) {

@@ -23,7 +23,6 @@
 #include "core/array_view.h"
 #include "core/error.h"
 #include "parallel/strategy.h"
-#include "policy/checkpoint.h"
 #include "rl/actor_critic.h"
 #include "rl/environments.h"
 #include "rl/ppo.h"
@@ -33,6 +32,7 @@
 #include "tasks/task.h"
 #include "train/ema.h"
 #include "train/initial_weights.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::rl {
 
@@ -91,11 +91,11 @@ class PpoRunner {
 
   /// All that resume() needs, but for the configuration. The tensors are live. All ranks call it; all get the same, of
   /// the environments of all, so that any number of ranks can go on.
-  policy::CheckpointContent checkpoint();
+  weights::CheckpointContent checkpoint();
   /// Goes on where checkpoint() was taken, with the same bits: weights and their average (without one in the checkpoint
   /// it starts from the weights, with a warning), optimizer, moments, learning rate, environments, and what the networks
   /// remember of them. Throws Error naming `source` for one of other networks or environments.
-  void resume(const policy::CheckpointContent& content, const std::string& source);
+  void resume(const weights::CheckpointContent& content, const std::string& source);
   /// Begins with the weights, and the statistics of observations, of another run. Throws Error naming what does not fit.
   void begin_with(const train::InitialWeights& weights);
 
@@ -106,7 +106,7 @@ class PpoRunner {
   double collect();
   Environments::Episodes episodes_of_all();
   std::vector<std::pair<std::string, double>> reward_terms_of_all();
-  void restore_memory(const policy::NamedTensors& environments, const std::string& source);
+  void restore_memory(const weights::NamedTensors& environments, const std::string& source);
 
   Ranks alone_;
   Ranks& ranks_;

@@ -4,7 +4,7 @@
 ///   session->begin(seed);                                        // at the start of an episode
 ///   const std::vector<float> chunk = session->act(frames, "close the drawer");   // (info().chunk, action width)
 ///
-/// policy/served_policy.h makes one of a trained policy, rl/served_ppo.h one of a run of `cohort train ppo`.
+/// policies/served_policy.h makes one of a trained policy, rl/served_ppo.h one of a run of `cohort train ppo`.
 #pragma once
 #include <cstdint>
 #include <memory>

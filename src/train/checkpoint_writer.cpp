@@ -13,14 +13,14 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "policy/checksums.h"
-#include "policy/safetensors.h"
 #include "report/result_links.h"
+#include "weights/checksums.h"
+#include "weights/safetensors.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
 
-CheckpointWriter::CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep, fs::path links)
+CheckpointWriter::CheckpointWriter(weights::CheckpointFolder folder, std::int64_t keep, fs::path links)
     : folder_(std::move(folder)), keep_(keep), links_(std::move(links)) {
   if (const int removed = folder_.clean(); removed > 0) {
     log::info("{}: removed {} checkpoint(s) that a former run had not finished", folder_.path().string(), removed);
@@ -40,10 +40,10 @@ CheckpointWriter::~CheckpointWriter() {
   if (!error_.empty()) log::error("{}", error_);
 }
 
-policy::NamedTensors CheckpointWriter::capture(const policy::NamedTensors& live,
-                                               std::map<std::string, at::Tensor>& buffers) {
+weights::NamedTensors CheckpointWriter::capture(const weights::NamedTensors& live,
+                                                std::map<std::string, at::Tensor>& buffers) {
   const at::NoGradGuard no_grad;
-  policy::NamedTensors copies;
+  weights::NamedTensors copies;
   copies.reserve(live.size());
   for (const auto& [name, tensor] : live) {
     at::Tensor& buffer = buffers[name];
@@ -58,7 +58,7 @@ policy::NamedTensors CheckpointWriter::capture(const policy::NamedTensors& live,
   return copies;
 }
 
-void CheckpointWriter::save(const policy::CheckpointContent& content) {
+void CheckpointWriter::save(const weights::CheckpointContent& content) {
   finish();
   pending_.state = content.state;
   pending_.model_aliases = content.model_aliases;
@@ -102,39 +102,39 @@ void CheckpointWriter::run() {
   }
 }
 
-void CheckpointWriter::write(const policy::CheckpointContent& content) const {
+void CheckpointWriter::write(const weights::CheckpointContent& content) const {
   const std::int64_t step = content.state.step;
   const fs::path path = folder_.begin(step);
   try {
     const std::map<std::string, std::string> metadata{{"format", "pt"}, {"step", std::to_string(step)}};
     config::Json files = config::Json::object();
-    policy::Checksums checksums;
-    const auto tensors = [&](const char* name, const policy::NamedTensors& part,
+    weights::Checksums checksums;
+    const auto tensors = [&](const char* name, const weights::NamedTensors& part,
                              const std::map<std::string, std::string>& notes) {
       auto all = metadata;
       all.insert(notes.begin(), notes.end());
-      checksums[name] = policy::write_safetensors_in_place(path / name, part, all);
+      checksums[name] = weights::write_safetensors_in_place(path / name, part, all);
       files[name] = fs::file_size(path / name);
     };
     const auto text = [&](const char* name, const std::string& bytes) {
       write_file_atomically(path / name, bytes);
       checksums[name] = crc32c(bytes);
     };
-    tensors(policy::kModelFile, content.model, content.model_aliases);
+    tensors(weights::kModelFile, content.model, content.model_aliases);
     if (!content.ema.empty()) {
-      fs::create_directory(path / fs::path(policy::kEmaFile).parent_path());
-      tensors(policy::kEmaFile, content.ema, content.model_aliases);
+      fs::create_directory(path / fs::path(weights::kEmaFile).parent_path());
+      tensors(weights::kEmaFile, content.ema, content.model_aliases);
     }
-    tensors(policy::kOptimizerFile, content.optimizer, {});
-    tensors(policy::kRandomFile, content.random, {});
+    tensors(weights::kOptimizerFile, content.optimizer, {});
+    tensors(weights::kRandomFile, content.random, {});
     if (!content.dataset_statistics.empty()) {
-      text(policy::kStatisticsFile, content.dataset_statistics);
-      files[policy::kStatisticsFile] = fs::file_size(path / policy::kStatisticsFile);
+      text(weights::kStatisticsFile, content.dataset_statistics);
+      files[weights::kStatisticsFile] = fs::file_size(path / weights::kStatisticsFile);
     }
     config::Json state = to_json(content.state);
     state["files"] = files;
-    text(policy::kStateFile, state.dump(2) + "\n");
-    write_file_atomically(path / policy::kChecksumsFile, policy::to_text(checksums));
+    text(weights::kStateFile, state.dump(2) + "\n");
+    write_file_atomically(path / weights::kChecksumsFile, weights::to_text(checksums));
     folder_.commit(step, content.is_best);
   } catch (const std::exception&) {
     std::error_code ignored;

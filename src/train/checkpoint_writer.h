@@ -1,6 +1,6 @@
-/// Writes a training's checkpoints (policy/checkpoint.h reads them) beside the training.
+/// Writes a training's checkpoints (weights/checkpoint.h reads them) beside the training.
 ///
-///   CheckpointWriter writer(policy::CheckpointFolder("outputs/run/checkpoints"), /*keep=*/3);
+///   CheckpointWriter writer(weights::CheckpointFolder("outputs/run/checkpoints"), /*keep=*/3);
 ///   writer.save(content);   // returns when the tensors have been copied
 ///   writer.finish();        // throws Error when the disk was full
 #pragma once
@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "policy/checkpoint.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::train {
 
@@ -23,14 +23,14 @@ class CheckpointWriter {
  public:
   /// keep: number of checkpoints that are left, 0 for all; best ones stay in addition.
   /// links: a folder that shows each checkpoint under its own name by a link; empty: none does.
-  CheckpointWriter(policy::CheckpointFolder folder, std::int64_t keep, std::filesystem::path links = {});
+  CheckpointWriter(weights::CheckpointFolder folder, std::int64_t keep, std::filesystem::path links = {});
   /// Finishes the checkpoint that is being written; an error goes to the log.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Takes a copy of the tensors, which may change as soon as this returns.
-  void save(const policy::CheckpointContent& content);
+  void save(const weights::CheckpointContent& content);
   /// The error of an earlier save, once; empty when there is none.
   std::string take_error();
   /// Throws Error when an earlier save failed.
@@ -40,14 +40,14 @@ class CheckpointWriter {
   /// Waits, and throws Error when a save failed.
   void finish();
 
-  const policy::CheckpointFolder& folder() const { return folder_; }
+  const weights::CheckpointFolder& folder() const { return folder_; }
 
  private:
   void run();
-  void write(const policy::CheckpointContent& content) const;
-  policy::NamedTensors capture(const policy::NamedTensors& live, std::map<std::string, at::Tensor>& buffers);
+  void write(const weights::CheckpointContent& content) const;
+  weights::NamedTensors capture(const weights::NamedTensors& live, std::map<std::string, at::Tensor>& buffers);
 
-  policy::CheckpointFolder folder_;
+  weights::CheckpointFolder folder_;
   std::int64_t keep_;
   std::filesystem::path links_;
 
@@ -56,7 +56,7 @@ class CheckpointWriter {
   bool busy_ = false;  // the thread has a checkpoint to write
   bool stop_ = false;
   std::string error_;
-  policy::CheckpointContent pending_;
+  weights::CheckpointContent pending_;
   std::map<std::string, at::Tensor> model_buffers_, ema_buffers_, optimizer_buffers_, random_buffers_;
   std::set<c10::DeviceIndex> copied_from_;  ///< devices of pending_, whose copies are under way
   std::thread thread_;

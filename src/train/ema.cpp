@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "models/layers.h"
 #include "parallel/parameter_shards.h"
-#include "policy/foreign_weights.h"
+#include "weights/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -68,7 +68,7 @@ Ema::Ema(const torch::nn::Module& module, EmaSettings settings, EmaOrigin origin
   const auto copied =
       settings_.copy_batch_norm ? batch_norm_parameters(module) : std::unordered_set<const c10::TensorImpl*>();
   swaps_ = !origin_.exact && !origin_.shards;
-  for (const auto& [name, parameter] : policy::trainable_parameters(module)) {
+  for (const auto& [name, parameter] : weights::trainable_parameters(module)) {
     if (!parameter.is_floating_point() || copied.count(parameter.unsafeGetTensorImpl())) continue;
     names_.push_back(name);
     parameters_.push_back(parameter);
@@ -92,13 +92,13 @@ void Ema::update() {
   }
 }
 
-policy::NamedTensors Ema::state() const {
+weights::NamedTensors Ema::state() const {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> average_of;
   if (origin_.shards) {
-    policy::NamedTensors own;
+    weights::NamedTensors own;
     for (std::size_t i = 0; i < names_.size(); ++i)
       if (averages_[i].defined()) own.emplace_back(names_[i], averages_[i]);
-    const policy::NamedTensors all = origin_.shards->collect(own);
+    const weights::NamedTensors all = origin_.shards->collect(own);
     if (all.empty()) return {};
     const std::unordered_map<std::string, at::Tensor> by_name(all.begin(), all.end());
     for (std::size_t i = 0; i < names_.size(); ++i)
@@ -107,7 +107,7 @@ policy::NamedTensors Ema::state() const {
     for (std::size_t i = 0; i < parameters_.size(); ++i)
       average_of[parameters_[i].unsafeGetTensorImpl()] = averages_[i];
   }
-  policy::NamedTensors state = policy::module_state(module_);
+  weights::NamedTensors state = weights::module_state(module_);
   for (auto& [name, tensor] : state) {
     // A tied weight stands under several names; all of them mean the one average.
     if (const auto found = average_of.find(tensor.unsafeGetTensorImpl()); found != average_of.end())
@@ -116,7 +116,7 @@ policy::NamedTensors Ema::state() const {
   return state;
 }
 
-void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, const std::string& source) {
+void Ema::load_state(const weights::NamedTensors& state, std::int64_t updates, const std::string& source) {
   const at::NoGradGuard no_grad;
   const std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -125,9 +125,9 @@ void Ema::load_state(const policy::NamedTensors& state, std::int64_t updates, co
     COHORT_THROW_UNLESS(found != by_name.end(), "{}: the average of {} is missing", source, names_[i]);
     COHORT_THROW_UNLESS(found->second.sizes() == averages_[i].sizes(),
                         "{}: the average of {} has another shape than the model's parameter", source, names_[i]);
-    COHORT_THROW_UNLESS(policy::may_convert(found->second.scalar_type(), averages_[i].scalar_type()), "{}: {}", source,
-                        policy::type_difference("the average of " + names_[i], found->second.scalar_type(),
-                                                averages_[i].scalar_type()));
+    COHORT_THROW_UNLESS(weights::may_convert(found->second.scalar_type(), averages_[i].scalar_type()), "{}: {}", source,
+                        weights::type_difference("the average of " + names_[i], found->second.scalar_type(),
+                                                 averages_[i].scalar_type()));
   }
   for (std::size_t i = 0; i < names_.size(); ++i)
     if (averages_[i].defined()) averages_[i].copy_(by_name.at(names_[i]));

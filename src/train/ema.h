@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/config.h"
-#include "policy/named_tensors.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::parallel {
 class ParameterShards;
@@ -60,10 +60,10 @@ class Ema {
   /// Everything that module_state() names, with the averages in place of the averaged parameters: what
   /// ema/model.safetensors holds. The tensors are live. Where processes own parameters it is collective, and whole on
   /// rank 0; empty elsewhere.
-  policy::NamedTensors state() const;
+  weights::NamedTensors state() const;
   /// Takes over averages by name; other names are ignored (they come with the model). `source` names the file in
   /// messages. Throws Error for a missing or misshapen average; then nothing has changed.
-  void load_state(const policy::NamedTensors& state, std::int64_t updates, const std::string& source);
+  void load_state(const weights::NamedTensors& state, std::int64_t updates, const std::string& source);
 
   /// Exchanges the module's weights and the averages, without copying. Twice is the identity. Where processes own
   /// parameters, or averages are of another type than these, the module gets copies, until the second call. Collective.

@@ -64,7 +64,7 @@ void GradScaler::update() {
                          settings_.growth_interval);
 }
 
-policy::GradScalerState GradScaler::state() const {
+weights::GradScalerState GradScaler::state() const {
   return {.scale = scale_.item<double>(),
           .growth_factor = settings_.growth_factor,
           .backoff_factor = settings_.backoff_factor,
@@ -72,7 +72,7 @@ policy::GradScalerState GradScaler::state() const {
           .growth_tracker = growth_tracker_.item<std::int64_t>()};
 }
 
-void GradScaler::load_state(const policy::GradScalerState& state) {
+void GradScaler::load_state(const weights::GradScalerState& state) {
   const GradScalerSettings settings{.init_scale = state.scale,
                                     .growth_factor = state.growth_factor,
                                     .backoff_factor = state.backoff_factor,

@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/config.h"
-#include "policy/trainer_state.h"
+#include "weights/trainer_state.h"
 
 namespace cohort::train {
 
@@ -42,9 +42,9 @@ class GradScaler {
   void update();
 
   /// Waits for the device.
-  policy::GradScalerState state() const;
+  weights::GradScalerState state() const;
   /// Throws Error for values out of range.
-  void load_state(const policy::GradScalerState& state);
+  void load_state(const weights::GradScalerState& state);
 
  private:
   GradScalerSettings settings_;

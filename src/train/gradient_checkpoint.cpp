@@ -25,7 +25,7 @@ using torch::autograd::variable_list;
 /// LibTorch's generators in a former state, for a scope. An empty state leaves them alone.
 class RandomStateGuard {
  public:
-  RandomStateGuard(const policy::NamedTensors& state, c10::Device device) : device_(device) {
+  RandomStateGuard(const weights::NamedTensors& state, c10::Device device) : device_(device) {
     if (state.empty()) return;
     former_ = random_state(device);
     restore_random_state(state, device);
@@ -36,7 +36,7 @@ class RandomStateGuard {
 
  private:
   c10::Device device_;
-  policy::NamedTensors former_;
+  weights::NamedTensors former_;
 };
 
 /// What the two computations share; it lives in the graph's node.
@@ -55,7 +55,7 @@ struct Segment : torch::CustomClassHolder {
   // The surroundings of the first computation, entered again for the second.
   AutocastState autocast;
   std::optional<models::RandomContext> context;
-  policy::NamedTensors random;  // LibTorch's generators before it; empty when it drew nothing from them
+  weights::NamedTensors random;  // LibTorch's generators before it; empty when it drew nothing from them
 };
 
 /// The function's arguments: the defined inputs come first in `tensors`.
@@ -119,9 +119,9 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     variable_list outputs;
     {
       const NoCastCacheGuard no_cast_cache;
-      const policy::NamedTensors before = random_state(segment->device);
+      const weights::NamedTensors before = random_state(segment->device);
       outputs = segment->forward(arguments(*segment, all));
-      const policy::NamedTensors after = random_state(segment->device);
+      const weights::NamedTensors after = random_state(segment->device);
       for (std::size_t i = 0; i < before.size(); ++i) {
         if (!at::equal(before[i].second, after[i].second)) segment->random = before;
       }

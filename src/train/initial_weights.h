@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "policy/named_tensors.h"
+#include "weights/named_tensors.h"
 
 namespace torch::nn {
 class Module;
@@ -16,7 +16,7 @@ namespace cohort::train {
 
 struct InitialWeights {
   std::string source;  ///< the checkpoint that they are of
-  policy::NamedTensors tensors;
+  weights::NamedTensors tensors;
   std::map<std::string, std::string> aliases;  ///< names of tied weights
 };
 

@@ -154,7 +154,8 @@ bool TrainLoop::Impl::done() const {
 }
 
 TrainResult TrainLoop::Impl::run() {
-  if (writes_files) writer.emplace(policy::CheckpointFolder(job.checkpoints), settings.checkpoint.keep, job.checkpoint_links);
+  if (writes_files)
+    writer.emplace(weights::CheckpointFolder(job.checkpoints), settings.checkpoint.keep, job.checkpoint_links);
   seed_rank(settings.seed, strategy.rank(), 0);
   const bool replaces = recovers() && job.recovery->replaces();
   if (replaces) {

@@ -5,21 +5,21 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "policy/weights.h"
 #include "train/loop_impl.h"
 #include "train/random_state.h"
+#include "weights/weights.h"
 
 namespace cohort::train {
 namespace {
 
 /// One byte string from named uint8 tensors of known sizes, and back.
-at::Tensor join(const policy::NamedTensors& parts) {
+at::Tensor join(const weights::NamedTensors& parts) {
   std::vector<at::Tensor> bytes;
   for (const auto& [name, tensor] : parts) bytes.push_back(tensor.reshape({-1}));
   return at::cat(bytes);
 }
 
-at::Tensor bytes_of(const policy::LossSums& sums) {
+at::Tensor bytes_of(const weights::LossSums& sums) {
   at::Tensor bytes = at::empty({static_cast<std::int64_t>(sizeof sums)}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), &sums, sizeof sums);
   return bytes;
@@ -42,8 +42,8 @@ std::string learner_of(const std::string& configuration) {
 
 }  // namespace
 
-policy::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
-  policy::TrainerState present = state;
+weights::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
+  weights::TrainerState present = state;
   present.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   present.ema_updates = ema ? ema->updates() : 0;
   present.world_size = strategy.world_size();
@@ -69,15 +69,15 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
   if (writer) writer->wait();  // so that its error, if any, is known before the ranks agree
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);  // nothing of a bad step is saved
-  policy::CheckpointContent content;
+  weights::CheckpointContent content;
   content.state = present_state(reading);
   // Every rank's own: sums of losses, and generator states.
-  policy::NamedTensors own = random_state(device);
+  weights::NamedTensors own = random_state(device);
   own.insert(own.begin(), {"loss_sums", bytes_of(reading.sums)});
   const at::Tensor all = gather_over_ranks(strategy, join(own));
   saved_step = state.step;
   // Where ranks look after parts, rank 0 gets all of them: the file is that of one rank, and any number resumes from it.
-  if (ema) content.ema = policy::distinct(ema->state()).tensors;
+  if (ema) content.ema = weights::distinct(ema->state()).tensors;
   content.optimizer = shards ? shards->collect(optimizer.state()) : optimizer.state();
   if (!writes_files) return;
   for (int rank = 0; rank < strategy.world_size(); ++rank) {
@@ -86,13 +86,13 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
       const at::Tensor part = all[rank].narrow(0, position, bytes.numel());
       position += bytes.numel();
       if (name == "loss_sums") {
-        std::memcpy(&content.state.loss_sums.emplace_back(), part.const_data_ptr(), sizeof(policy::LossSums));
+        std::memcpy(&content.state.loss_sums.emplace_back(), part.const_data_ptr(), sizeof(weights::LossSums));
       } else {
         content.random.emplace_back(format("rank_{}.{}", rank, name), part);
       }
     }
   }
-  auto weights = policy::distinct(policy::module_state(module));
+  auto weights = weights::distinct(weights::module_state(module));
   content.model = std::move(weights.tensors);
   content.model_aliases = std::move(weights.aliases);
   content.dataset_statistics = job.dataset_statistics;
@@ -105,7 +105,7 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
 
 /// What goes on with another schedule, rate or length than before does not go on where the rate was: a cosine that had
 /// come down to its end is stretched, and the rate leaps.
-void TrainLoop::Impl::say_change_of_rate(const policy::TrainerState& saved) const {
+void TrainLoop::Impl::say_change_of_rate(const weights::TrainerState& saved) const {
   if (done()) return;  // no step is made
   const config::Json configuration = config::Json::parse(saved.configuration, nullptr, false);
   if (!configuration.is_object() || !configuration.contains("train")) return;
@@ -138,14 +138,14 @@ void TrainLoop::Impl::say_change_of_rate(const policy::TrainerState& saved) cons
 }
 
 void TrainLoop::Impl::resume() {
-  std::optional<policy::ResumePoint> point;
+  std::optional<weights::ResumePoint> point;
   std::string error;
   double chosen = -1.0;
   // Rank 0 chooses; everybody else reads the same checkpoint.
   const bool decides = strategy.rank() == 0;
   if (decides) {
     try {
-      point = policy::find_resume_point(settings.checkpoint.resume, job.checkpoints);
+      point = weights::find_resume_point(settings.checkpoint.resume, job.checkpoints);
       if (point) chosen = static_cast<double>(point->content.state.step);
     } catch (const Error& e) {
       error = e.what();
@@ -159,10 +159,10 @@ void TrainLoop::Impl::resume() {
       try {
         const bool by_path = settings.checkpoint.resume != "auto";
         point = by_path
-                    ? policy::find_resume_point(settings.checkpoint.resume, job.checkpoints)
-                    : policy::ResumePoint{
-                          policy::CheckpointFolder(job.checkpoints).checkpoint(static_cast<std::int64_t>(chosen)), {}};
-        if (!by_path) point->content = policy::read_checkpoint(point->path);
+                    ? weights::find_resume_point(settings.checkpoint.resume, job.checkpoints)
+                    : weights::ResumePoint{
+                          weights::CheckpointFolder(job.checkpoints).checkpoint(static_cast<std::int64_t>(chosen)), {}};
+        if (!by_path) point->content = weights::read_checkpoint(point->path);
         COHORT_THROW_UNLESS(
             point && static_cast<double>(point->content.state.step) == chosen,
             "rank {} does not see the checkpoint of step {} that rank 0 resumes from; all ranks must see the "
@@ -182,9 +182,9 @@ void TrainLoop::Impl::resume() {
     if (settings.checkpoint.resume == "auto" && !job.checkpoints.empty()) log::debug("no checkpoint to resume from");
     return;
   }
-  const policy::CheckpointContent& content = point->content;
+  const weights::CheckpointContent& content = point->content;
   const std::string where = point->path.string();
-  const policy::TrainerState& saved = content.state;
+  const weights::TrainerState& saved = content.state;
   const std::string theirs = learner_of(saved.configuration), ours = learner_of(job.configuration);
   COHORT_THROW_UNLESS(theirs.empty() || ours.empty() || theirs == ours,
                       "{} is a checkpoint of {}, and this is a training of {}: name one of the same kind", where,
@@ -193,13 +193,13 @@ void TrainLoop::Impl::resume() {
       saved.optimizer == settings.optimizer.kind,
       "{} was trained with the optimizer {}, this run asks for {}; load its weights instead of resuming", where,
       saved.optimizer, settings.optimizer.kind);
-  policy::load_weights(module, content.model, content.model_aliases, (point->path / policy::kModelFile).string());
-  optimizer.load_state(own_part(content.optimizer), (point->path / policy::kOptimizerFile).string());
+  weights::load_weights(module, content.model, content.model_aliases, (point->path / weights::kModelFile).string());
+  optimizer.load_state(own_part(content.optimizer), (point->path / weights::kOptimizerFile).string());
   if (ema && content.ema.empty()) {
     log::warning("{} holds no moving average of the weights; it starts from the weights", where);
     ema.emplace(module, settings.ema, ema_origin());
   } else if (ema) {
-    ema->load_state(content.ema, saved.ema_updates, (point->path / policy::kEmaFile).string());
+    ema->load_state(content.ema, saved.ema_updates, (point->path / weights::kEmaFile).string());
   }
   if (scaler && saved.scaler) scaler->load_state(*saved.scaler);
   state = saved;
@@ -212,7 +212,7 @@ void TrainLoop::Impl::resume() {
   const auto rank = static_cast<std::size_t>(strategy.rank());
   const bool same_world =
       saved.world_size == strategy.world_size() && saved.loss_sums.size() == static_cast<std::size_t>(saved.world_size);
-  policy::LossSums mean;
+  weights::LossSums mean;
   for (const auto& sums : saved.loss_sums) {
     const double share = 1.0 / static_cast<double>(saved.loss_sums.size());
     mean.interval_sum += sums.interval_sum * share;
@@ -221,7 +221,7 @@ void TrainLoop::Impl::resume() {
     mean.epoch_count += sums.epoch_count * share;
   }
   monitor.restore(same_world ? saved.loss_sums[rank] : mean);
-  policy::NamedTensors generators;
+  weights::NamedTensors generators;
   const std::string prefix = format("rank_{}.", rank);
   for (const auto& [name, bytes] : content.random) {
     if (name.starts_with(prefix)) generators.emplace_back(name.substr(prefix.size()), bytes);
@@ -256,7 +256,7 @@ void TrainLoop::Impl::resume() {
     log::warning(
         "the statistics of the training data are others than those in {}: with other data, or another split of them, "
         "the run will not be the same, and samples are scaled otherwise than before",
-        (point->path / policy::kStatisticsFile).string());
+        (point->path / weights::kStatisticsFile).string());
 }
 
 /// False where the last weights stay: nothing is to be restored, they are the best ones, or the best are not at hand.
@@ -265,7 +265,7 @@ bool TrainLoop::Impl::restore_best() {
   const std::int64_t best_step = state.early_stopping.best_step;
   if (best_step == state.step) return false;
   if (!best_weights.empty()) {
-    policy::NamedTensors model, averages;
+    weights::NamedTensors model, averages;
     for (const auto& [name, tensor] : best_weights) {
       if (name.starts_with("ema/")) {
         averages.emplace_back(name.substr(4), tensor);
@@ -273,12 +273,12 @@ bool TrainLoop::Impl::restore_best() {
         model.emplace_back(name, tensor);
       }
     }
-    policy::load_weights(module, model, {}, "the best weights");
+    weights::load_weights(module, model, {}, "the best weights");
     if (ema) ema->load_state(averages, ema->updates(), "the best weights");
-  } else if (const auto path = policy::CheckpointFolder(job.checkpoints).checkpoint(best_step);
+  } else if (const auto path = weights::CheckpointFolder(job.checkpoints).checkpoint(best_step);
              std::filesystem::exists(path)) {
-    const auto content = policy::read_checkpoint(path);
-    policy::load_weights(module, content.model, content.model_aliases, path.string());
+    const auto content = weights::read_checkpoint(path);
+    weights::load_weights(module, content.model, content.model_aliases, path.string());
     if (ema && !content.ema.empty()) ema->load_state(content.ema, ema->updates(), path.string());
   } else {
     log::warning("the weights of the best validation (step {}) are not at hand; the last ones stay", best_step);

@@ -57,7 +57,7 @@ struct TrainLoop::Impl {
   EmaOrigin ema_origin() const;
   void prepare_shards();
   void agree_on_overflow();
-  policy::NamedTensors own_part(const policy::NamedTensors& whole) const;
+  weights::NamedTensors own_part(const weights::NamedTensors& whole) const;
 
   // loop_report.cpp: what ranks tell each other and the observers
   void report();
@@ -71,25 +71,25 @@ struct TrainLoop::Impl {
   // loop_recovery.cpp: when another rank has died
   bool recovers() const;
   bool can_recover() const;
-  void keep_own(std::int64_t step, const policy::LossSums& sums, double samples);
+  void keep_own(std::int64_t step, const weights::LossSums& sums, double samples);
   void take_place();
   void recover();  // or park()
   void agree_on_state();
   void restore_own();
-  std::string common_state(policy::NamedTensors& tensors);
-  void load_common_state(const std::string& state, const policy::NamedTensors& tensors);
+  std::string common_state(weights::NamedTensors& tensors);
+  void load_common_state(const std::string& state, const weights::NamedTensors& tensors);
 
   // loop_parking.cpp: when the job goes on with other ranks
   void park();
   bool resume_parked();
 
   // loop_checkpoint.cpp
-  void say_change_of_rate(const policy::TrainerState& saved) const;
+  void say_change_of_rate(const weights::TrainerState& saved) const;
   void resume();
   void save_checkpoint(bool is_best);
   void write_checkpoint(bool is_best);
   bool restore_best();
-  policy::TrainerState present_state(const StepMonitor::Reading& reading);
+  weights::TrainerState present_state(const StepMonitor::Reading& reading);
 
   const TrainSettings settings;
   TrainJob job;
@@ -115,7 +115,7 @@ struct TrainLoop::Impl {
   std::int64_t total_steps = 0;
   double base_lr = 0.0;
   double lr = 0.0;  // of the last step
-  policy::TrainerState state;
+  weights::TrainerState state;
   std::int64_t step_epoch = 0;     // the epoch of the last step
   std::int64_t earlier_skips = 0;  // before this process
   std::optional<std::int64_t> resumed_from;
@@ -124,8 +124,8 @@ struct TrainLoop::Impl {
   std::int64_t compared_step = -1;  // when all ranks' parameters were last found equal
   bool early_stop = false;
   bool stop_agreed = false;
-  std::string bad_input;              // what was wrong with the batch whose loss is NaN, where that is known
-  policy::NamedTensors best_weights;  // host copies, where there are no checkpoints
+  std::string bad_input;               // what was wrong with the batch whose loss is NaN, where that is known
+  weights::NamedTensors best_weights;  // host copies, where there are no checkpoints
 
   // Since the last report.
   Clock::time_point run_begin, interval_begin;

@@ -16,10 +16,10 @@
 #include "core/log.h"
 #include "dist/group.h"
 #include "parallel/module_layout.h"
-#include "policy/checkpoint_folder.h"
 #include "train/loop_impl.h"
 #include "train/loop_standing.h"
 #include "train/random_state.h"
+#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 namespace {
@@ -55,7 +55,7 @@ void TrainLoop::Impl::park() {
   if (job.recovery->replaces() && !took_place) return;  // it has nothing yet
   const std::optional<std::string> own = job.recovery->kept(state.step);
   if (!own) return;
-  policy::NamedTensors tensors;
+  weights::NamedTensors tensors;
   const std::string text = common_state(tensors);
   Json layout = Json::array();
   std::size_t bytes = 0;
@@ -111,7 +111,7 @@ bool TrainLoop::Impl::resume_parked() {
       if (is_chosen(ranks[r]) && ranks[r].hash != chosen.hash)
         return format("ranks {} and {} have different states after step {}", giver, r, chosen.step);
     if (writes_files)
-      if (const auto steps = policy::CheckpointFolder(job.checkpoints).steps(); !steps.empty())
+      if (const auto steps = weights::CheckpointFolder(job.checkpoints).steps(); !steps.empty())
         if (const std::int64_t saved = *std::max_element(steps.begin(), steps.end()); saved > chosen.step)
           return format("there is a checkpoint of step {}, and memory has step {}", saved, chosen.step);
     return "";
@@ -129,7 +129,7 @@ bool TrainLoop::Impl::resume_parked() {
   const std::string text = from_giver(gives ? own->head.at("text").get<std::string>() : "");
   const Json layout = Json::parse(from_giver(gives ? own->head.at("layout").dump() : ""));
   const std::string own_of_giver = from_giver(gives ? std::string(own->own) : "");
-  policy::NamedTensors received;
+  weights::NamedTensors received;
   Bytes bytes(gives ? own->tensors : std::string_view());
   for (const Json& entry : layout) {
     at::Tensor tensor = empty_for(entry);
@@ -146,11 +146,11 @@ bool TrainLoop::Impl::resume_parked() {
   after = chosen.after;
   resumed_from = state.step;
   Bytes its(own_of_giver);
-  policy::LossSums sums;
+  weights::LossSums sums;
   double samples = 0.0;
   its.take(&sums, sizeof sums);
   its.take(&samples, sizeof samples);
-  policy::NamedTensors generators = random_state(device);
+  weights::NamedTensors generators = random_state(device);
   for (auto& [name, tensor] : generators) its.take(tensor);
   {
     const at::NoGradGuard no_grad;
@@ -161,7 +161,7 @@ bool TrainLoop::Impl::resume_parked() {
   }
   its.end();
   const std::size_t known = sizeof sums + sizeof samples;
-  std::vector<policy::LossSums> all_sums;
+  std::vector<weights::LossSums> all_sums;
   interval_samples = 0.0;
   for (const std::string& of_rank :
        of_all(own && is_chosen(standing) ? std::string(own->own.substr(0, known)) : std::string())) {
@@ -170,8 +170,8 @@ bool TrainLoop::Impl::resume_parked() {
     std::memcpy(&samples, of_rank.data() + sizeof sums, sizeof samples);
     interval_samples += samples / strategy.world_size();
   }
-  policy::LossSums mean;
-  for (const policy::LossSums& s : all_sums) {
+  weights::LossSums mean;
+  for (const weights::LossSums& s : all_sums) {
     const double share = 1.0 / static_cast<double>(all_sums.size());
     mean.interval_sum += s.interval_sum * share;
     mean.interval_count += s.interval_count * share;

@@ -38,7 +38,7 @@ bool TrainLoop::Impl::can_recover() const {
   return recovers() && job.group->failed();
 }
 
-void TrainLoop::Impl::keep_own(std::int64_t step, const policy::LossSums& sums, double samples) {
+void TrainLoop::Impl::keep_own(std::int64_t step, const weights::LossSums& sums, double samples) {
   own_bytes.clear();
   append(own_bytes, &sums, sizeof sums);
   append(own_bytes, &samples, sizeof samples);
@@ -53,10 +53,10 @@ void TrainLoop::Impl::restore_own() {
   COHORT_THROW_UNLESS(kept, "rank {}: nothing was kept of step {}", strategy.rank(), state.step);
   const at::NoGradGuard no_grad;
   Bytes bytes(*kept);
-  policy::LossSums sums;
+  weights::LossSums sums;
   bytes.take(&sums, sizeof sums);
   bytes.take(&interval_samples, sizeof interval_samples);
-  policy::NamedTensors generators = random_state(device);
+  weights::NamedTensors generators = random_state(device);
   for (auto& [name, tensor] : generators) bytes.take(tensor);
   for (const auto& buffer : parallel::changing_buffers_of(module, job.constant_buffers)) {
     at::Tensor own = buffer.tensor;
@@ -73,12 +73,12 @@ void TrainLoop::Impl::restore_own() {
 }
 
 /// What all ranks have in common: counters as text, and tensors.
-std::string TrainLoop::Impl::common_state(policy::NamedTensors& tensors) {
+std::string TrainLoop::Impl::common_state(weights::NamedTensors& tensors) {
   const auto changing = parallel::changing_buffers_of(module, job.constant_buffers);
   std::unordered_map<const c10::TensorImpl*, bool> own;
   for (const auto& buffer : changing) own[buffer.tensor.unsafeGetTensorImpl()] = true;
   tensors.clear();
-  const policy::NamedTensors model = policy::module_state(module);
+  const weights::NamedTensors model = weights::module_state(module);
   for (const auto& [name, tensor] : model)
     if (!own.contains(tensor.unsafeGetTensorImpl())) tensors.emplace_back("model." + name, tensor.detach());
   if (ema) {
@@ -89,10 +89,10 @@ std::string TrainLoop::Impl::common_state(policy::NamedTensors& tensors) {
   }
   for (const auto& [name, tensor] : optimizer.state()) tensors.emplace_back("optimizer." + name, tensor.detach());
   const StepMonitor::Reading reading = monitor.read(optimizer);
-  policy::TrainerState present = present_state(reading);
+  weights::TrainerState present = present_state(reading);
   present.configuration = "null";
   Json json;
-  json["trainer"] = policy::to_json(present);
+  json["trainer"] = weights::to_json(present);
   json["step_epoch"] = step_epoch;
   json["lr"] = lr;
   json["first_step"] = first_step;
@@ -109,14 +109,14 @@ std::string TrainLoop::Impl::common_state(policy::NamedTensors& tensors) {
   return json.dump();
 }
 
-void TrainLoop::Impl::load_common_state(const std::string& text, const policy::NamedTensors& tensors) {
+void TrainLoop::Impl::load_common_state(const std::string& text, const weights::NamedTensors& tensors) {
   const Json json = Json::parse(text);
   const std::string source = "the state of another rank";
-  const policy::TrainerState theirs = policy::trainer_state_from_json(json.at("trainer"), source);
+  const weights::TrainerState theirs = weights::trainer_state_from_json(json.at("trainer"), source);
   const at::NoGradGuard no_grad;
-  policy::NamedTensors averages, optimizer_state;
+  weights::NamedTensors averages, optimizer_state;
   std::unordered_map<std::string, at::Tensor> own;
-  for (const auto& [name, tensor] : policy::module_state(module)) own[name] = tensor.detach();
+  for (const auto& [name, tensor] : weights::module_state(module)) own[name] = tensor.detach();
   for (const auto& [name, tensor] : tensors) {
     if (name.starts_with("model."))
       own.at(name.substr(6)).copy_(tensor);
@@ -154,7 +154,7 @@ void TrainLoop::Impl::load_common_state(const std::string& text, const policy::N
 void TrainLoop::Impl::agree_on_state() {
   dist::Group& group = *job.group;
   const bool has_state = !job.recovery->replaces() || took_place;
-  policy::NamedTensors tensors;
+  weights::NamedTensors tensors;
   const std::string text = common_state(tensors);
   Standing own{has_state, state.step, after, has_state ? hash_of(text, tensors) : 0};
   std::vector<Standing> ranks;
@@ -183,7 +183,7 @@ void TrainLoop::Impl::agree_on_state() {
   const Json theirs = Json::parse(group.broadcast_bytes(layout.dump(), giver));
   const bool gives = group.rank() == giver;
   const bool takes = !gives && !(own.has_state && own.step == chosen.step && own.after == chosen.after);
-  policy::NamedTensors received;
+  weights::NamedTensors received;
   for (std::size_t i = 0; i < theirs.size(); ++i) {
     const Json& entry = theirs[i];
     at::Tensor tensor = gives ? tensors[i].second.contiguous()

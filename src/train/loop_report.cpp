@@ -139,7 +139,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   const bool keep_here = settings.early_stopping.restores() && job.checkpoints.empty();
   if (stats.improved && keep_here) {
     best_weights.clear();
-    for (const auto& [name, tensor] : policy::module_state(module))
+    for (const auto& [name, tensor] : weights::module_state(module))
       best_weights.emplace_back(name, tensor.detach().cpu().clone());
     if (ema) {
       for (const auto& [name, tensor] : ema->state())

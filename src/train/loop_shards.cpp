@@ -32,7 +32,7 @@ void TrainLoop::Impl::prepare_shards() {
                       "parallel.zero: the best weights are kept in checkpoints, and this training writes none");
   std::vector<std::string> names;
   std::unordered_map<const c10::TensorImpl*, std::int64_t> place_of;
-  for (const auto& [name, parameter] : policy::trainable_parameters(module)) {
+  for (const auto& [name, parameter] : weights::trainable_parameters(module)) {
     place_of[parameter.unsafeGetTensorImpl()] = static_cast<std::int64_t>(names.size());
     names.push_back(name);
   }
@@ -61,12 +61,12 @@ void TrainLoop::Impl::agree_on_overflow() {
 }
 
 /// Without the states of parameters that other ranks look after.
-policy::NamedTensors TrainLoop::Impl::own_part(const policy::NamedTensors& whole) const {
+weights::NamedTensors TrainLoop::Impl::own_part(const weights::NamedTensors& whole) const {
   if (!shards) return whole;
   std::unordered_set<std::string> others;
-  for (const auto& [name, parameter] : policy::trainable_parameters(module))
+  for (const auto& [name, parameter] : weights::trainable_parameters(module))
     if (!shards->owns(parameter)) others.insert("state." + name);
-  policy::NamedTensors own;
+  weights::NamedTensors own;
   for (const auto& [name, tensor] : whole)
     if (!others.contains(name.substr(0, name.rfind('.')))) own.emplace_back(name, tensor);
   return own;

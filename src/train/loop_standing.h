@@ -13,7 +13,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "parallel/parameter_hash.h"
-#include "policy/named_tensors.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::train {
 
@@ -49,7 +49,7 @@ class Bytes {
   std::string_view rest_;
 };
 
-inline std::uint64_t hash_of(const std::string& state, const policy::NamedTensors& tensors) {
+inline std::uint64_t hash_of(const std::string& state, const weights::NamedTensors& tensors) {
   std::uint64_t hash = parallel::xxh64(state.data(), state.size());
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor whole = tensor.detach().contiguous();

@@ -76,7 +76,7 @@ void describe(config::Fields& fields, OptimizerSettings& s) {
 std::vector<ParameterGroup> parameter_groups(const torch::nn::Module& module, const OptimizerSettings& settings) {
   ParameterGroup decayed{{}, 1.0, settings.resolved_weight_decay()};
   ParameterGroup plain{{}, 1.0, 0.0};
-  for (auto& [name, parameter] : policy::trainable_parameters(module)) {
+  for (auto& [name, parameter] : weights::trainable_parameters(module)) {
     auto& group = settings.decay_vectors || parameter.dim() > 1 ? decayed : plain;
     group.parameters.emplace_back(name, parameter);
   }

@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/config.h"
-#include "policy/named_tensors.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::train {
 
@@ -38,7 +38,7 @@ void describe(config::Fields& fields, OptimizerSettings& settings);
 
 /// Parameters that share settings. Names are those under which state is saved; they are unique over all groups.
 struct ParameterGroup {
-  policy::NamedTensors parameters;
+  weights::NamedTensors parameters;
   double lr_factor = 1.0;  ///< multiplies the learning rate that step() is given
   double weight_decay = 0.0;
 };
@@ -64,7 +64,7 @@ class Optimizer {
   /// The gradients that exist now, in the order of parameters(). The vector is reused by the next call.
   const std::vector<at::Tensor>& gradients();
   /// All parameters, group after group.
-  const policy::NamedTensors& parameters() const { return parameters_; }
+  const weights::NamedTensors& parameters() const { return parameters_; }
 
   /// Positions in parameters() of the tensors that gradients() returned last.
   const std::vector<std::size_t>& gradient_positions() const { return gradient_positions_; }
@@ -77,14 +77,14 @@ class Optimizer {
   /// are uint8 where the parameter has 4,096 elements or more, with ".exp_avg_absmax" and ".exp_avg_sq_absmax", one for
   /// each 256. ".master" where there are masters. The tensors are live. Parameters that have never had a gradient have
   /// no moments.
-  policy::NamedTensors state() const;
+  weights::NamedTensors state() const;
   /// Of all that, bytes.
   std::int64_t state_bytes() const;
 
   /// Takes over a state that state() of an optimizer of the same kind returned. Tensors are copied. `source` names the
   /// file in messages. Throws Error naming the parameter for a missing, superfluous or misshapen tensor; then nothing
   /// has changed.
-  void load_state(const policy::NamedTensors& state, const std::string& source);
+  void load_state(const weights::NamedTensors& state, const std::string& source);
 
   const OptimizerSettings& settings() const { return settings_; }
 
@@ -153,7 +153,7 @@ class Optimizer {
 
   OptimizerSettings settings_;
   std::vector<ParameterGroup> groups_;
-  policy::NamedTensors parameters_;
+  weights::NamedTensors parameters_;
   std::vector<Partition> partitions_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> masters_;  // by parameter
   std::vector<at::Tensor> gradients_;

@@ -4,9 +4,9 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "policy/foreign_weights.h"
 #include "train/optimizer.h"
 #include "train/quantized_state.h"
+#include "weights/foreign_weights.h"
 
 namespace cohort::train {
 namespace {
@@ -49,13 +49,13 @@ std::vector<Optimizer::StateSlot> Optimizer::slots_of(Partition& p, std::size_t 
   return slots;
 }
 
-policy::NamedTensors Optimizer::state() const {
+weights::NamedTensors Optimizer::state() const {
   // By position: the order of parameters(), whatever the partitions.
   std::vector<std::pair<const Partition*, std::size_t>> where(parameters_.size());
   for (const auto& partition : partitions_) {
     for (std::size_t i = 0; i < partition.positions.size(); ++i) where[partition.positions[i]] = {&partition, i};
   }
-  policy::NamedTensors result;
+  weights::NamedTensors result;
   for (std::size_t position = 0; position < parameters_.size(); ++position) {
     const auto& [p, i] = where[position];
     for (const StateSlot& slot : slots_of(const_cast<Partition&>(*p), i)) {
@@ -72,7 +72,7 @@ std::int64_t Optimizer::state_bytes() const {
   return bytes;
 }
 
-void Optimizer::load_state(const policy::NamedTensors& state, const std::string& source) {
+void Optimizer::load_state(const weights::NamedTensors& state, const std::string& source) {
   const at::NoGradGuard no_grad;
   const std::unordered_map<std::string, at::Tensor> by_name(state.begin(), state.end());
   std::unordered_map<std::string, bool> known;
@@ -98,9 +98,9 @@ void Optimizer::load_state(const policy::NamedTensors& state, const std::string&
                             source, slot.kind, name);
         const at::ScalarType type = own.back().scalar_type();
         const bool fits =
-            slot.type == at::kByte || type == at::kByte ? type == slot.type : policy::may_convert(type, slot.type);
+            slot.type == at::kByte || type == at::kByte ? type == slot.type : weights::may_convert(type, slot.type);
         COHORT_THROW_UNLESS(fits, "{}: {}", source,
-                            policy::type_difference(format("{} of parameter {}", slot.kind, name), type, slot.type));
+                            weights::type_difference(format("{} of parameter {}", slot.kind, name), type, slot.type));
       }
       // A parameter that never had a gradient has its master alone.
       const bool master_alone = present == 1 && slots.back().is_master && own.back().defined();

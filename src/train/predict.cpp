@@ -17,14 +17,14 @@
 #include "data/hdf5/hdf5_writer.h"
 #include "data/names_of_sets.h"
 #include "dist/usable_devices.h"
-#include "policy/checkpoint.h"
-#include "policy/weights.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "tensors/processor.h"
 #include "train/jobs/job.h"
 #include "train/loader_source.h"
 #include "train/run.h"
+#include "weights/checkpoint.h"
+#include "weights/weights.h"
 
 namespace cohort::train {
 namespace {
@@ -142,8 +142,8 @@ PredictReport predict_file(const PredictSettings& settings) {
   dist::check_device(device_id);
   const c10::Device device = tensors::to_torch_device(device_id);
   tensors::settle_processor();
-  const policy::ResumePoint point =
-      policy::find_resume_point(settings.run.string(), {}, policy::CheckpointParts::kWeights).value();
+  const weights::ResumePoint point =
+      weights::find_resume_point(settings.run.string(), {}, weights::CheckpointParts::kWeights).value();
   const std::string source = point.path.string();
   TrainedJob trained(point.content.state.configuration, source, settings);
   Job& job = *trained.job;
@@ -154,9 +154,10 @@ PredictReport predict_file(const PredictSettings& settings) {
 
   const std::shared_ptr<torch::nn::Module> model = job.make_model(/*seed=*/0);
   const bool averaged = !point.content.ema.empty();
-  PredictReport report{.job = job.name(), .weights = source + "/" + (averaged ? policy::kEmaFile : policy::kModelFile)};
-  policy::load_weights(*model, averaged ? point.content.ema : point.content.model, point.content.model_aliases,
-                       report.weights);
+  PredictReport report{.job = job.name(),
+                       .weights = source + "/" + (averaged ? weights::kEmaFile : weights::kModelFile)};
+  weights::load_weights(*model, averaged ? point.content.ema : point.content.model, point.content.model_aliases,
+                        report.weights);
   model->to(device);
   model->eval();
 

@@ -41,14 +41,14 @@ void seed_rank(std::uint64_t seed, int rank, std::int64_t step) {
   torch::manual_seed(std::uint64_t{bits.v[0]} << 32 | bits.v[1]);
 }
 
-policy::NamedTensors random_state(c10::Device device) {
-  policy::NamedTensors result;
+weights::NamedTensors random_state(c10::Device device) {
+  weights::NamedTensors result;
   result.emplace_back("cpu", state_of(at::detail::getDefaultCPUGenerator()));
   if (device.is_cuda()) result.emplace_back("cuda", state_of(at::globalContext().defaultGenerator(device)));
   return result;
 }
 
-void restore_random_state(const policy::NamedTensors& state, c10::Device device) {
+void restore_random_state(const weights::NamedTensors& state, c10::Device device) {
   for (const auto& [name, bytes] : state) {
     const at::Tensor own = bytes.clone();  // generators want memory that is aligned and stays as it is
     if (name == "cpu") set_state_of(at::detail::getDefaultCPUGenerator(), own);

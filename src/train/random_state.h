@@ -5,7 +5,7 @@
 
 #include <c10/core/Device.h>
 
-#include "policy/named_tensors.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::parallel {
 class Strategy;
@@ -21,9 +21,9 @@ void seed_everything(std::uint64_t seed);
 void seed_rank(std::uint64_t seed, int rank, std::int64_t step);
 
 /// States of the generators that work on `device` may use: "cpu", and "cuda" for a CUDA device. uint8 on the CPU.
-policy::NamedTensors random_state(c10::Device device);
+weights::NamedTensors random_state(c10::Device device);
 /// Sets what random_state(device) returned; "cuda" is left out where `device` is none.
-void restore_random_state(const policy::NamedTensors& state, c10::Device device);
+void restore_random_state(const weights::NamedTensors& state, c10::Device device);
 
 /// Byte strings of the same length from all processes: row r of the result, (world_size, n) uint8 on the CPU, is rank
 /// r's. Collective.

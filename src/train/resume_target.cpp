@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "policy/checkpoint_folder.h"
+#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ fs::path without_links(const fs::path& path) {
 std::string what_is_there(const fs::path& path) {
   const fs::path clean = path.has_filename() ? path : path.parent_path(), beside = clean.parent_path();
   std::string checkpoints;
-  const policy::CheckpointFolder folder(beside);
+  const weights::CheckpointFolder folder(beside);
   for (const std::int64_t step : folder.steps())
     checkpoints += (checkpoints.empty() ? "; there are " : ", ") + folder.checkpoint(step).filename().string();
   if (!checkpoints.empty()) return checkpoints;
@@ -47,7 +47,7 @@ ResumeTarget resume_target(const std::string& path) {
     return {without_links(fs::path(path) / kConfiguration).parent_path(), ""};
   if (is_there(fs::path(path) / kConfiguration)) return {path, ""};
   const fs::path folder = without_links(path);
-  if (is_there(folder / policy::kStateFile)) {
+  if (is_there(folder / weights::kStateFile)) {
     const fs::path run = folder.parent_path().parent_path();
     COHORT_THROW_UNLESS(
         is_there(run / kConfiguration),
@@ -56,7 +56,7 @@ ResumeTarget resume_target(const std::string& path) {
         path, path);
     return {run, folder.string()};
   }
-  if (is_there(folder.parent_path() / kConfiguration) && !policy::CheckpointFolder(folder).steps().empty())
+  if (is_there(folder.parent_path() / kConfiguration) && !weights::CheckpointFolder(folder).steps().empty())
     return {folder.parent_path(), ""};
   std::error_code unreadable;
   COHORT_THROW_UNLESS(is_there(path), "resume={}: there is no such folder{}", path, what_is_there(fs::path(path)));

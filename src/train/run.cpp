@@ -19,7 +19,6 @@
 #include "dist/rank_environment.h"
 #include "dist/recovery.h"
 #include "dist/usable_devices.h"
-#include "policy/checkpoint_folder.h"
 #include "report/metric_names.h"
 #include "report/result_links.h"
 #include "report/run_folder.h"
@@ -37,6 +36,7 @@
 #include "train/run_test_set.h"
 #include "train/same_settings.h"
 #include "train/stop_request.h"
+#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 namespace {
@@ -109,7 +109,7 @@ void choose_run(RunSettings& settings, const std::vector<std::string>& overrides
   // Where it began is behind it: it goes on from its own last checkpoint, unless one of them was named now.
   const bool own = settings.resume != asked || launched.restarted();
   if (own && !settings.resume.empty() &&
-      !policy::CheckpointFolder(std::filesystem::path(settings.resume) / "checkpoints").steps().empty())
+      !weights::CheckpointFolder(std::filesystem::path(settings.resume) / "checkpoints").steps().empty())
     settings.train.checkpoint.resume = CheckpointSettings().resume;
 }
 
@@ -202,9 +202,10 @@ void describe(config::Fields& fields, RunSettings& s) {
              "run to continue, on the command line only: its folder, or one of its checkpoints; auto: this job's own "
              "run, else "
              "the newest of this name; empty: a new run, or its own where the job was restarted");
-  fields.add("init_from", s.init_from,
-             "run or checkpoint whose weights a new run begins with (its moving average where it has one); nothing else "
-             "is taken over");
+  fields.add(
+      "init_from", s.init_from,
+      "run or checkpoint whose weights a new run begins with (its moving average where it has one); nothing else "
+      "is taken over");
   fields.add_choice("backend", s.backend, {"gpu", "cuda", "metal", "cpu"},
                     "gpu: the best one present, the CPU if there is none; the others are forced");
   fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");

@@ -5,8 +5,8 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "policy/named_tensors.h"
 #include "train/schedule.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::train {
 namespace {
@@ -55,7 +55,7 @@ std::vector<std::string> settings_lines(const config::Json& configuration) {
 std::string describe_model(const torch::nn::Module& model) {
   std::int64_t count = 0;
   double bytes = 0;
-  for (const auto& [name, tensor] : policy::trainable_parameters(model)) {
+  for (const auto& [name, tensor] : weights::trainable_parameters(model)) {
     count += tensor.numel();
     bytes += static_cast<double>(tensor.nbytes());
   }
@@ -71,7 +71,7 @@ std::string training_memory(const torch::nn::Module& model, const TrainSettings&
   const bool adam = kind == "adam" || kind == "adamw";
   if ((!adam && kind != "sgd") || train.weights != "fp32") return "";
   double bytes = 0;
-  for (const auto& [name, tensor] : policy::trainable_parameters(model)) bytes += static_cast<double>(tensor.nbytes());
+  for (const auto& [name, tensor] : weights::trainable_parameters(model)) bytes += static_cast<double>(tensor.nbytes());
   const double moments = adam ? (train.optimizer.amsgrad ? 3 : 2) : train.optimizer.momentum > 0 ? 1 : 0;
   return format(", {} with gradients and optimizer; activations come on top",
                 format_bytes(bytes * (2 + moments + (train.ema.enabled ? 1 : 0))));

@@ -7,9 +7,9 @@
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "policy/checkpoint_folder.h"
 #include "report/run_report.h"
 #include "train/rank_shares.h"
+#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 
@@ -32,7 +32,7 @@ std::string describe_test(const TestResult& test) {
 
 std::filesystem::path tested_weights(const TrainSettings& settings, const TrainResult& result) {
   const auto checkpoint = std::filesystem::path("checkpoints") / (result.weights_step == result.step ? "last" : "best");
-  return checkpoint / (settings.ema.enabled ? policy::kEmaFile : policy::kModelFile);
+  return checkpoint / (settings.ema.enabled ? weights::kEmaFile : weights::kModelFile);
 }
 
 std::string describe_weights(const TrainSettings& settings, const TrainResult& result) {

@@ -174,7 +174,7 @@ void StepMonitor::begin_epoch() {
   }
 }
 
-void StepMonitor::restore(const policy::LossSums& sums) {
+void StepMonitor::restore(const weights::LossSums& sums) {
   if (deferred_) {
     table_.copy_(
         torch::tensor({sums.interval_sum, sums.interval_count, sums.epoch_sum, sums.epoch_count}, at::kDouble));
@@ -185,9 +185,9 @@ void StepMonitor::restore(const policy::LossSums& sums) {
   }
 }
 
-policy::LossSums StepMonitor::sums_with(double loss) const {
+weights::LossSums StepMonitor::sums_with(double loss) const {
   COHORT_CHECK(!deferred_, "the sums lie on the device");
-  policy::LossSums sums = sums_;
+  weights::LossSums sums = sums_;
   const double whole = loss_ + loss;
   if (!std::isfinite(whole)) return sums;
   sums.interval_sum += whole;

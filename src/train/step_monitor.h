@@ -8,8 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "policy/trainer_state.h"
 #include "train/optimizer.h"
+#include "weights/trainer_state.h"
 
 namespace cohort::train {
 
@@ -55,7 +55,7 @@ class StepMonitor {
   const at::Tensor& found_inf() const { return found_inf_; }
 
   struct Reading {
-    policy::LossSums sums;
+    weights::LossSums sums;
     double grad_norm = 0.0;  ///< of the last step
     double skipped = 0.0;    ///< steps without an update since the start of this process
     std::optional<BadStep> bad;
@@ -68,9 +68,9 @@ class StepMonitor {
   void begin_interval();
   void begin_epoch();
   /// Also drops what a step that was not finished has added.
-  void restore(const policy::LossSums& sums);
+  void restore(const weights::LossSums& sums);
   /// The sums once the present step, with this further loss, is finished; only where nothing is deferred.
-  policy::LossSums sums_with(double loss) const;
+  weights::LossSums sums_with(double loss) const;
 
  private:
   void finish_at_once(const GradScaler* scaler);
@@ -88,7 +88,7 @@ class StepMonitor {
   // At once.
   std::int64_t steps_ = 0;
   double loss_ = 0.0;
-  policy::LossSums sums_;
+  weights::LossSums sums_;
   double skipped_count_ = 0.0;
   std::optional<BadStep> bad_;
   at::Tensor bad_norms_;  // also when deferred

@@ -58,7 +58,7 @@ std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& me
 }
 
 bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<std::string, double>>& metrics,
-             std::int64_t step, policy::EarlyStoppingState& state) {
+             std::int64_t step, weights::EarlyStoppingState& state) {
   COHORT_THROW_UNLESS(!metrics.empty(), "the validation returned no metric");
   const std::pair<std::string, double>* watched = &metrics.front();
   if (!settings.metric.empty()) {
@@ -83,7 +83,7 @@ bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<
   return false;
 }
 
-bool should_stop(const EarlyStoppingSettings& settings, const policy::EarlyStoppingState& state) {
+bool should_stop(const EarlyStoppingSettings& settings, const weights::EarlyStoppingState& state) {
   return settings.patience > 0 && state.validations_since_best >= settings.patience;
 }
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "parallel/strategy.h"
-#include "policy/trainer_state.h"
 #include "train/batch_source.h"
 #include "train/precision.h"
 #include "train/train_settings.h"
+#include "weights/trainer_state.h"
 
 namespace cohort::train {
 
@@ -42,9 +42,9 @@ std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& me
 /// Takes notice of a validation. Returns true when the watched metric is the best so far (NaN never is). Throws Error
 /// when the metric that `settings` names does not exist.
 bool observe(const EarlyStoppingSettings& settings, const std::vector<std::pair<std::string, double>>& metrics,
-             std::int64_t step, policy::EarlyStoppingState& state);
+             std::int64_t step, weights::EarlyStoppingState& state);
 
 /// True when the patience is used up.
-bool should_stop(const EarlyStoppingSettings& settings, const policy::EarlyStoppingState& state);
+bool should_stop(const EarlyStoppingSettings& settings, const weights::EarlyStoppingState& state);
 
 }  // namespace cohort::train

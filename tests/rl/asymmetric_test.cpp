@@ -8,12 +8,12 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "policy/checkpoint.h"
 #include "rl/gaussian.h"
 #include "rl/point_task.h"
 #include "rl/ppo_actor.h"
 #include "rl/runner.h"
 #include "train/checkpoint_writer.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::rl {
 namespace {
@@ -57,12 +57,12 @@ TEST(AsymmetricCritic, ItsActorActsWhereWhatOnlyTheCriticSeesIsMissing) {
   const TemporaryFolder folder("cohort-rl-test-");
   OtherTraining training(policy_of("gaussian", {"speed"}));
   training.train(2);
-  policy::CheckpointContent content = training.runner.checkpoint();
+  weights::CheckpointContent content = training.runner.checkpoint();
   content.state.configuration =
       R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16],
           "critic_only": ["speed"]}})";
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path() / "checkpoints"), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path() / "checkpoints"), 0);
     writer.save(content);
     writer.finish();
   }

@@ -83,7 +83,7 @@ TEST(Environments, GoOnWhereTheirStateWasTaken) {
   PointTask task(settings), again(settings);
   Environments environments(task, 3);
   for (std::uint64_t step = 0; step < 24; ++step) environments.step(pushes(5, step));
-  const policy::NamedTensors state = environments.state();
+  const weights::NamedTensors state = environments.state();
   Environments restored(again, 3);
   restored.restore(state, "the test");
   EXPECT_TRUE(at::equal(restored.observations(), environments.observations()));
@@ -141,7 +141,7 @@ TEST(Environments, SuccessIsTheShareOfEpisodesThatReachedTheirGoalInSomeStep) {
   EXPECT_LT(successes, ended);
   // In the middle of an episode that has reached its goal already.
   Environments restored(again, 5);
-  policy::NamedTensors state = environments.state();
+  weights::NamedTensors state = environments.state();
   restored.restore(state, "the test");
   for (std::uint64_t i = 33; i < 36; ++i) environments.step(pushes(8, i)), restored.step(pushes(8, i));
   EXPECT_EQ(restored.episodes().success_rate, environments.episodes().success_rate);

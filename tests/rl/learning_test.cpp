@@ -6,11 +6,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "policy/named_tensors.h"
 #include "rl/ppo_actor.h"
 #include "rl/presets.h"
 #include "rl/runner.h"
 #include "tasks/registry.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::rl {
 namespace {
@@ -109,8 +109,8 @@ TEST(CartpoleTraining, OneAndTwoSimulatorThreadsGiveTheSameBits) {
     const Iteration a = one.runner->iterate(), b = two.runner->iterate();
     ASSERT_EQ(a.losses.loss, b.losses.loss) << i;
   }
-  const policy::NamedTensors a = policy::module_state(*one.runner->networks()),
-                             b = policy::module_state(*two.runner->networks());
+  const weights::NamedTensors a = weights::module_state(*one.runner->networks()),
+                              b = weights::module_state(*two.runner->networks());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
 }
 
@@ -118,8 +118,8 @@ TEST(CartpoleTraining, ResumesToTheSameBits) {
   // Past the first ends of episodes (500 steps are 15.6 rollouts), so that environments are of several ages.
   PresetTraining whole("cartpole-balance", 2, 2), resumed("cartpole-balance", 2, 2);
   for (int i = 0; i < 17; ++i) whole.runner->iterate();
-  const policy::CheckpointContent live = whole.runner->checkpoint();
-  policy::CheckpointContent kept = live;
+  const weights::CheckpointContent live = whole.runner->checkpoint();
+  weights::CheckpointContent kept = live;
   for (auto* part : {&kept.model, &kept.optimizer, &kept.random})
     for (auto& [name, tensor] : *part) tensor = tensor.detach().clone();
   resumed.runner->resume(kept, "the test");

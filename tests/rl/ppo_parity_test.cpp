@@ -12,11 +12,11 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "parallel/data_parallel.h"
-#include "policy/named_tensors.h"
-#include "policy/weights.h"
 #include "rl/gaussian.h"
 #include "rl/ppo.h"
 #include "rl/rollout.h"
+#include "weights/named_tensors.h"
+#include "weights/weights.h"
 
 namespace cohort::rl {
 namespace {
@@ -73,14 +73,14 @@ class RslRl : public ::testing::TestWithParam<const char*> {
     networks = std::make_shared<ActorCritic>(policy, task, 1);
   }
 
-  policy::NamedTensors weights(const char* when) const {
-    policy::NamedTensors result;
-    for (const auto& [name, parameter] : policy::trainable_parameters(*networks))
+  weights::NamedTensors weights(const char* when) const {
+    weights::NamedTensors result;
+    for (const auto& [name, parameter] : weights::trainable_parameters(*networks))
       result.emplace_back(name, tensor_of(json[when][name], parameter.sizes()));
     return result;
   }
   void load_weights() {
-    policy::load_weights(*networks, weights("weights_before"), {}, "the fixture", {.strict = false});
+    weights::load_weights(*networks, weights("weights_before"), {}, "the fixture", {.strict = false});
   }
   void compute_returns() {
     rollout.compute_returns(tensor_of(json["last_values"], {envs}), settings.gamma, settings.lam);
@@ -109,7 +109,7 @@ class RslRl : public ::testing::TestWithParam<const char*> {
     Found found;
     found.losses = ppo.update(rollout, [n](int) { return at::arange(n, at::kLong); });
     std::vector<at::Tensor> flat;
-    for (const auto& [name, parameter] : policy::trainable_parameters(*networks))
+    for (const auto& [name, parameter] : weights::trainable_parameters(*networks))
       flat.push_back(parameter.grad().flatten());
     found.gradient = at::cat(flat).clone();
     return found;
@@ -158,8 +158,8 @@ TEST_P(RslRl, AWholeUpdateIsTheSame) {
   EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), kTolerance);
   EXPECT_NEAR(losses.kl, json["kl_of_last_minibatch"].get<double>(), kTolerance);
   EXPECT_NEAR(ppo.learning_rate(), json["learning_rate"].get<double>(), 1e-12);
-  const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
-  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  const weights::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
+  const weights::NamedTensors found = weights::trainable_parameters(*networks);
   ASSERT_EQ(found.size(), networks->recurrent() ? 29u : 13u);
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
@@ -179,8 +179,8 @@ TEST_P(RslRl, SeveralDevicesOfAProcessMakeTheSameUpdate) {
   EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), kTolerance);
   EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), kTolerance);
   EXPECT_NEAR(losses.kl, json["kl_of_last_minibatch"].get<double>(), kTolerance);
-  const policy::NamedTensors expected = weights("weights_after");
-  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  const weights::NamedTensors expected = weights("weights_after");
+  const weights::NamedTensors found = weights::trainable_parameters(*networks);
   for (std::size_t i = 0; i < found.size(); ++i)
     EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;
 }
@@ -220,8 +220,8 @@ TEST_P(RslRl, UnderBf16AWholeUpdateLiesWithinItsRounding) {
   EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), 1e-2 * json["losses"]["value"].get<double>());
   EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), 1e-3);
   EXPECT_EQ(ppo.learning_rate(), json["learning_rate"].get<double>()) << "the KL divergence says the same";
-  const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
-  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  const weights::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
+  const weights::NamedTensors found = weights::trainable_parameters(*networks);
   double error = 0, moved = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].second.scalar_type(), at::kFloat);
@@ -252,8 +252,8 @@ TEST_P(StableBaselines3, AWholeUpdateWithOneMinibatchAndNoClippingOfGradientsIsT
   EXPECT_NEAR(losses.surrogate, json["losses"]["surrogate"].get<double>(), kTolerance);
   EXPECT_NEAR(losses.value, json["losses"]["value"].get<double>(), kTolerance);
   EXPECT_NEAR(losses.entropy, json["losses"]["entropy"].get<double>(), kTolerance);
-  const policy::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
-  const policy::NamedTensors found = policy::trainable_parameters(*networks);
+  const weights::NamedTensors expected = weights("weights_after"), before = weights("weights_before");
+  const weights::NamedTensors found = weights::trainable_parameters(*networks);
   ASSERT_EQ(found.size(), 13u);
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_LT(farthest(found[i].second.detach(), expected[i].second), kTolerance) << found[i].first;

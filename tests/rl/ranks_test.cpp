@@ -107,14 +107,14 @@ TEST(Ranks, ThreeGoOnTogetherAsOneWould) {
 TEST(Ranks, InBf16TwoHaveTheSameWeightsAndTheSameAverage) {
   RunnerSettings settings{.seed = 3, .num_steps_per_env = kSteps, .precision = "bf16"};
   settings.ema.enabled = true;
-  std::vector<policy::NamedTensors> averages(2), weights(2);
+  std::vector<weights::NamedTensors> averages(2), weights(2);
   std::vector<Iteration> last(2);
   const auto errors = train::run_ranks(2, [&](int rank, train::Meeting& meeting) {
     const auto r = static_cast<std::size_t>(rank);
     ThreadRanks ranks(rank, 2, meeting);
     RankTraining two(&ranks, 2, {}, settings);
     for (int i = 0; i < 2; ++i) last[r] = two.runner.iterate();
-    const policy::CheckpointContent content = two.runner.checkpoint();
+    const weights::CheckpointContent content = two.runner.checkpoint();
     for (const auto& [name, tensor] : content.ema) averages[r].emplace_back(name, tensor.detach().clone());
     for (const auto& [name, tensor] : content.model) weights[r].emplace_back(name, tensor.detach().clone());
   });
@@ -135,14 +135,14 @@ TEST(Ranks, InBf16TwoHaveTheSameWeightsAndTheSameAverage) {
 }
 
 TEST(Ranks, ACheckpointOfTwoIsContinuedByOneAndByThree) {
-  policy::CheckpointContent kept;
+  weights::CheckpointContent kept;
   at::Tensor now_of_two;
   std::vector<at::Tensor> halves(2);
   auto errors = train::run_ranks(2, [&](int rank, train::Meeting& meeting) {
     ThreadRanks ranks(rank, 2, meeting);
     RankTraining two(&ranks, 2);
     for (int i = 0; i < 2; ++i) two.runner.iterate();
-    policy::CheckpointContent content = two.runner.checkpoint();
+    weights::CheckpointContent content = two.runner.checkpoint();
     halves[static_cast<std::size_t>(rank)] = two.runner.environments().observations().clone();
     if (rank != 0) return;
     for (auto* part : {&content.model, &content.optimizer, &content.random})

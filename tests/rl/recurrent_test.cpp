@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "policy/checkpoint.h"
 #include "rl/ppo_actor.h"
 #include "rl/recall_task.h"
 #include "rl/runner.h"
@@ -18,6 +17,7 @@
 #include "tasks/rollout.h"
 #include "train/checkpoint_writer.h"
 #include "train/rank_threads.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::rl {
 namespace {
@@ -47,13 +47,13 @@ struct RecallTraining {
 };
 
 bool same_numbers(const PpoRunner& a, const PpoRunner& b) {
-  const policy::NamedTensors one = policy::module_state(*a.networks()), other = policy::module_state(*b.networks());
+  const weights::NamedTensors one = weights::module_state(*a.networks()), other = weights::module_state(*b.networks());
   for (std::size_t i = 0; i < one.size(); ++i)
     if (!at::equal(one[i].second, other[i].second)) return false;
   return one.size() == other.size();
 }
 
-policy::CheckpointContent copy_of(policy::CheckpointContent content) {
+weights::CheckpointContent copy_of(weights::CheckpointContent content) {
   for (auto* part : {&content.model, &content.optimizer, &content.random})
     for (auto& [name, tensor] : *part) tensor = tensor.detach().clone();
   return content;
@@ -115,13 +115,13 @@ TEST(RecurrentPpo, ResumesToTheSameBits) {
   whole.train(7);
   first.train(3);
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path()), 0);
     writer.save(first.runner.checkpoint());
     first.train(1);  // the copy must not follow
     writer.finish();
   }
-  const auto path = policy::CheckpointFolder(folder.path()).checkpoint(3);
-  resumed.runner.resume(policy::read_checkpoint(path), path.string());
+  const auto path = weights::CheckpointFolder(folder.path()).checkpoint(3);
+  resumed.runner.resume(weights::read_checkpoint(path), path.string());
   resumed.train(4);
   EXPECT_TRUE(same_numbers(whole.runner, resumed.runner));
 }
@@ -129,7 +129,7 @@ TEST(RecurrentPpo, ResumesToTheSameBits) {
 TEST(RecurrentPpo, ACheckpointWithoutMemoriesIsRefusedByName) {
   RecallTraining training, other;
   training.train(1);
-  policy::CheckpointContent content = copy_of(training.runner.checkpoint());
+  weights::CheckpointContent content = copy_of(training.runner.checkpoint());
   std::erase_if(content.random, [](const auto& named) { return named.first == "rank_0.envs.critic_memory"; });
   try {
     other.runner.resume(content, "checkpoint-1");
@@ -143,7 +143,7 @@ TEST(RecurrentPpo, ActsFromItsCheckpointAsItLearnt) {
   const TemporaryFolder folder("cohort-rl-test-");
   RecallTraining training;
   training.train(2);
-  policy::CheckpointContent content = training.runner.checkpoint();
+  weights::CheckpointContent content = training.runner.checkpoint();
   std::set<std::string> names;
   for (const auto& [name, tensor] : content.model) names.insert(name);
   for (const char* name : {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"})
@@ -152,7 +152,7 @@ TEST(RecurrentPpo, ActsFromItsCheckpointAsItLearnt) {
       R"({"job": "ppo", "task": "recall", "policy": {"class_name": "ActorCriticRecurrent", "rnn_hidden_dim": 16,
           "actor_hidden_dims": [16], "critic_hidden_dims": [16]}})";
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path() / "checkpoints"), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path() / "checkpoints"), 0);
     writer.save(content);
     writer.finish();
   }
@@ -176,7 +176,7 @@ TEST(RecurrentPpo, TwoRanksWithHalfOfTheEnvironmentsFindTheGradientsOfOne) {
   one.train(2);
   std::vector<at::Tensor> actions(2), memories(2);
   std::vector<std::vector<at::Tensor>> gradients(2);
-  policy::CheckpointContent kept;
+  weights::CheckpointContent kept;
   const auto errors = train::run_ranks(2, [&](int rank, train::Meeting& meeting) {
     const auto r = static_cast<std::size_t>(rank);
     ThreadRanks ranks(rank, 2, meeting);
@@ -185,7 +185,7 @@ TEST(RecurrentPpo, TwoRanksWithHalfOfTheEnvironmentsFindTheGradientsOfOne) {
     actions[r] = two.runner.rollout().actions.clone();
     memories[r] = two.runner.rollout().actor_memory.clone();
     gradients[r] = gradients_of(two.runner);
-    const policy::CheckpointContent content = two.runner.checkpoint();
+    const weights::CheckpointContent content = two.runner.checkpoint();
     if (rank == 0) kept = copy_of(content);
   });
   EXPECT_EQ(errors, std::vector<std::string>(2, ""));

@@ -11,12 +11,12 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "policy/checkpoint.h"
 #include "rl/environments.h"
 #include "rl/point_task.h"
 #include "rl/ppo_actor.h"
 #include "rl/recall_task.h"
 #include "train/checkpoint_writer.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::rl {
 namespace {
@@ -43,7 +43,7 @@ struct PointTraining {
 };
 
 bool same_networks(const PpoRunner& a, const PpoRunner& b) {
-  const policy::NamedTensors one = policy::module_state(*a.networks()), other = policy::module_state(*b.networks());
+  const weights::NamedTensors one = weights::module_state(*a.networks()), other = weights::module_state(*b.networks());
   for (std::size_t i = 0; i < one.size(); ++i)
     if (!at::equal(one[i].second, other[i].second)) return false;
   return one.size() == other.size();
@@ -89,14 +89,14 @@ TEST(PpoRunner, ResumesToTheSameBits) {
   whole.train(9);
   first.train(4);
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path()), 0);
     writer.save(first.runner.checkpoint());
     first.train(1);  // the copy must not follow
     writer.finish();
   }
   PointTraining resumed;
-  const auto path = policy::CheckpointFolder(folder.path()).checkpoint(4);
-  resumed.runner.resume(policy::read_checkpoint(path), path.string());
+  const auto path = weights::CheckpointFolder(folder.path()).checkpoint(4);
+  resumed.runner.resume(weights::read_checkpoint(path), path.string());
   EXPECT_EQ(resumed.runner.iteration(), 4);
   resumed.train(5);
   EXPECT_TRUE(same_networks(whole.runner, resumed.runner));
@@ -108,7 +108,7 @@ RunnerSettings averaging(const std::string& precision = "fp32") {
   return settings;
 }
 
-bool same_tensors(const policy::NamedTensors& a, const policy::NamedTensors& b) {
+bool same_tensors(const weights::NamedTensors& a, const weights::NamedTensors& b) {
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
     if (a[i].first != b[i].first || !at::equal(a[i].second, b[i].second)) return false;
   return a.size() == b.size();
@@ -135,7 +135,7 @@ TEST(PpoRunner, TheAverageFollowsTheWeightsAfterEachStepOfTheOptimizer) {
     // Diffusion Policy's first two updates copy.
     expected = i < 2 ? weight.clone() : 0.9 * expected + 0.1 * weight;
   }
-  const policy::CheckpointContent content = training.runner.checkpoint();
+  const weights::CheckpointContent content = training.runner.checkpoint();
   EXPECT_EQ(content.state.ema_updates, 5);
   bool found = false;
   for (std::size_t i = 0; i < content.ema.size(); ++i) {
@@ -158,18 +158,18 @@ TEST(PpoRunner, WithAnAverageAndInBf16ResumesToTheSameBits) {
   PointTraining whole(averaging("bf16")), first(averaging("bf16"));
   whole.train(5);
   first.train(3);
-  const auto path = policy::CheckpointFolder(folder.path()).checkpoint(3);
+  const auto path = weights::CheckpointFolder(folder.path()).checkpoint(3);
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path()), 0);
     writer.save(first.runner.checkpoint());
     writer.finish();
   }
-  EXPECT_TRUE(std::filesystem::exists(path / policy::kEmaFile));
+  EXPECT_TRUE(std::filesystem::exists(path / weights::kEmaFile));
   PointTraining resumed(averaging("bf16"));
-  resumed.runner.resume(policy::read_checkpoint(path), path.string());
+  resumed.runner.resume(weights::read_checkpoint(path), path.string());
   resumed.train(2);
   EXPECT_TRUE(same_networks(whole.runner, resumed.runner));
-  const policy::CheckpointContent one = whole.runner.checkpoint(), other = resumed.runner.checkpoint();
+  const weights::CheckpointContent one = whole.runner.checkpoint(), other = resumed.runner.checkpoint();
   EXPECT_TRUE(same_tensors(one.ema, other.ema));
   EXPECT_FALSE(same_tensors(one.ema, one.model));
   EXPECT_EQ(one.state.ema_updates, other.state.ema_updates);
@@ -178,10 +178,10 @@ TEST(PpoRunner, WithAnAverageAndInBf16ResumesToTheSameBits) {
 TEST(PpoRunner, AnAverageThatTheCheckpointLacksStartsFromItsWeights) {
   PointTraining without, with(averaging());
   without.train(2);
-  const policy::CheckpointContent content = without.runner.checkpoint();
+  const weights::CheckpointContent content = without.runner.checkpoint();
   EXPECT_TRUE(content.ema.empty());
   with.runner.resume(content, "the test");
-  const policy::CheckpointContent now = with.runner.checkpoint();
+  const weights::CheckpointContent now = with.runner.checkpoint();
   EXPECT_TRUE(same_tensors(now.ema, now.model));
   EXPECT_TRUE(same_tensors(now.model, content.model));
   EXPECT_EQ(now.state.ema_updates, 0);
@@ -287,11 +287,11 @@ TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
 TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training;
-  policy::CheckpointContent content = training.runner.checkpoint();
+  weights::CheckpointContent content = training.runner.checkpoint();
   content.state.configuration =
       R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path()), 0);
     writer.save(content);
     writer.finish();
   }
@@ -317,11 +317,11 @@ TEST(PpoActor, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training(averaging());
   training.train(3);
-  policy::CheckpointContent content = training.runner.checkpoint();
+  weights::CheckpointContent content = training.runner.checkpoint();
   content.state.configuration =
       R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path()), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path()), 0);
     writer.save(content);
     writer.finish();
   }
@@ -351,12 +351,12 @@ TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training;
   training.train(2);
-  policy::CheckpointContent content = training.runner.checkpoint();
+  weights::CheckpointContent content = training.runner.checkpoint();
   content.state.configuration =
       R"({"job": "ppo", "task": "point", "policy": {"actor_hidden_dims": [16, 16], "critic_hidden_dims": [16, 16]}})";
   EXPECT_FALSE(is_ppo_run(folder.path()));
   {
-    train::CheckpointWriter writer(policy::CheckpointFolder(folder.path() / "checkpoints"), 0);
+    train::CheckpointWriter writer(weights::CheckpointFolder(folder.path() / "checkpoints"), 0);
     writer.save(content);
     writer.finish();
   }

@@ -21,13 +21,13 @@ namespace cohort::train {
 namespace {
 namespace fs = std::filesystem;
 
-policy::CheckpointContent content_of(std::int64_t step, double value = 1.0, std::int64_t size = 100) {
-  policy::CheckpointContent content;
+weights::CheckpointContent content_of(std::int64_t step, double value = 1.0, std::int64_t size = 100) {
+  weights::CheckpointContent content;
   content.state.step = step;
   content.state.samples = 32 * step;
   content.state.loss_sums = {{0.1 + value, 3.0, 1.0 / 3.0, 7.0}};
   content.state.early_stopping = {.best = 0.1, .best_step = 3, .validations_since_best = 2};
-  content.state.scaler = policy::GradScalerState{65536.0, 2.0, 0.5, 2000, 17};
+  content.state.scaler = weights::GradScalerState{65536.0, 2.0, 0.5, 2000, 17};
   content.state.configuration = R"({"train":{"lr":0.1}})";
   content.model = {{"weight", torch::full({size}, value)}, {"bias", torch::arange(3)}};
   content.ema = {{"weight", torch::full({size}, value / 2)}, {"bias", torch::arange(3)}};
@@ -44,8 +44,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-void write(const fs::path& folder, const policy::CheckpointContent& content, std::int64_t keep = 0) {
-  CheckpointWriter writer{policy::CheckpointFolder(folder), keep};
+void write(const fs::path& folder, const weights::CheckpointContent& content, std::int64_t keep = 0) {
+  CheckpointWriter writer{weights::CheckpointFolder(folder), keep};
   writer.save(content);
   writer.finish();
 }
@@ -59,7 +59,7 @@ TEST(Checkpoint, EverythingComesBackFromTheLayoutOfTheArchitecture) {
   }
   EXPECT_EQ(fs::read_symlink(folder / "last"), "checkpoint-500");
   const auto expected = content_of(500);
-  const auto read = policy::read_checkpoint(folder / "last");
+  const auto read = weights::read_checkpoint(folder / "last");
   EXPECT_EQ(read.state.step, 500);
   EXPECT_EQ(read.state.samples, 16000);
   EXPECT_EQ(read.state.loss_sums[0].epoch_sum, 1.0 / 3.0);
@@ -76,7 +76,7 @@ TEST(Checkpoint, EverythingComesBackFromTheLayoutOfTheArchitecture) {
 
 TEST(Checkpoint, TensorsMayChangeAsSoonAsSaveReturns) {
   const fs::path folder = test::fresh_folder("checkpoint_async");
-  CheckpointWriter writer{policy::CheckpointFolder(folder), 0};
+  CheckpointWriter writer{weights::CheckpointFolder(folder), 0};
   auto content = content_of(1, 1.0, 1 << 20);
   for (std::int64_t step = 1; step <= 3; ++step) {
     content.state.step = step;
@@ -87,7 +87,7 @@ TEST(Checkpoint, TensorsMayChangeAsSoonAsSaveReturns) {
   writer.finish();
   for (std::int64_t step = 1; step <= 3; ++step) {
     for (const auto& [name, tensor] :
-         policy::read_checkpoint(policy::CheckpointFolder(folder).checkpoint(step)).model) {
+         weights::read_checkpoint(weights::CheckpointFolder(folder).checkpoint(step)).model) {
       if (name == "weight") EXPECT_TRUE((tensor == static_cast<double>(step)).all().item<bool>()) << step;
     }
   }
@@ -95,29 +95,29 @@ TEST(Checkpoint, TensorsMayChangeAsSoonAsSaveReturns) {
 
 TEST(Checkpoint, TheNewestAndTheBestAreKept) {
   const fs::path folder = test::fresh_folder("checkpoint_keep");
-  CheckpointWriter writer{policy::CheckpointFolder(folder), 2};
+  CheckpointWriter writer{weights::CheckpointFolder(folder), 2};
   for (std::int64_t step = 1; step <= 6; ++step) {
     auto content = content_of(step * 10);
     content.is_best = step == 2;
     writer.save(content);
   }
   writer.finish();
-  EXPECT_EQ(policy::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{20, 50, 60}));
-  EXPECT_EQ(policy::CheckpointFolder(folder).best(), 20);
-  EXPECT_EQ(policy::CheckpointFolder(folder).last(), 60);
+  EXPECT_EQ(weights::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{20, 50, 60}));
+  EXPECT_EQ(weights::CheckpointFolder(folder).best(), 20);
+  EXPECT_EQ(weights::CheckpointFolder(folder).last(), 60);
 }
 
 TEST(Checkpoint, ThoseOfATrainingThatWasBegunAnewGoBeforeThoseOfThePresentOne) {
   const fs::path folder = test::fresh_folder("checkpoint_anew");
   for (const std::int64_t step : {30, 35, 40}) write(folder, content_of(step));
-  CheckpointWriter writer{policy::CheckpointFolder(folder), 3};
+  CheckpointWriter writer{weights::CheckpointFolder(folder), 3};
   for (const std::int64_t step : {5, 10, 15, 20}) {
     writer.save(content_of(step));
     writer.finish();
-    EXPECT_EQ(policy::CheckpointFolder(folder).last(), step);
-    if (step == 10) EXPECT_EQ(policy::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{5, 10, 40}));
+    EXPECT_EQ(weights::CheckpointFolder(folder).last(), step);
+    if (step == 10) EXPECT_EQ(weights::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{5, 10, 40}));
   }
-  EXPECT_EQ(policy::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{10, 15, 20}));
+  EXPECT_EQ(weights::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{10, 15, 20}));
 }
 
 TEST(Checkpoint, WhatAKilledRunLeftIsIgnoredAndCleaned) {
@@ -129,7 +129,7 @@ TEST(Checkpoint, WhatAKilledRunLeftIsIgnoredAndCleaned) {
   fs::rename(folder / "checkpoint-10", folder / ".checkpoint-10.old");  // killed between two renames
   write(folder, content_of(30));
   EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "checkpoint-30", "last"}));
-  EXPECT_EQ(policy::read_checkpoint(folder / "checkpoint-10").state.step, 10);
+  EXPECT_EQ(weights::read_checkpoint(folder / "checkpoint-10").state.step, 10);
 }
 
 TEST(Checkpoint, ACheckpointOfTheSameStepIsReplaced) {
@@ -137,7 +137,7 @@ TEST(Checkpoint, ACheckpointOfTheSameStepIsReplaced) {
   write(folder, content_of(10, 1.0));
   write(folder, content_of(10, 2.0));
   EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "last"}));
-  EXPECT_EQ(policy::read_checkpoint(folder / "last").state.loss_sums[0].interval_sum, 2.1);
+  EXPECT_EQ(weights::read_checkpoint(folder / "last").state.loss_sums[0].interval_sum, 2.1);
 }
 
 TEST(Checkpoint, DamageIsNamedByFile) {
@@ -146,7 +146,7 @@ TEST(Checkpoint, DamageIsNamedByFile) {
     fs::remove_all(folder);
     write(folder, content_of(10));
     damage(folder / "checkpoint-10");
-    return message_of([&] { policy::read_checkpoint(folder / "checkpoint-10"); });
+    return message_of([&] { weights::read_checkpoint(folder / "checkpoint-10"); });
   };
   const auto expect = [](const std::string& message, const char* file, const char* what) {
     EXPECT_NE(message.find(file), std::string::npos) << message;
@@ -169,7 +169,7 @@ TEST(Checkpoint, DamageIsNamedByFile) {
                          fs::copy_options::overwrite_existing);
          }),
          "rng.safetensors", "mixed");
-  expect(message_of([&] { policy::read_checkpoint(folder / "nothing"); }), "nothing", "no checkpoint folder");
+  expect(message_of([&] { weights::read_checkpoint(folder / "nothing"); }), "nothing", "no checkpoint folder");
 }
 
 TEST(Checkpoint, OneBitTurnedOverInAnyFileIsFoundAndNamed) {
@@ -185,13 +185,13 @@ TEST(Checkpoint, OneBitTurnedOverInAnyFileIsFoundAndNamed) {
     const std::size_t place = name == std::string("trainer_state.json") ? bytes.find("640") : bytes.size() - 3;
     bytes[place] = static_cast<char>(bytes[place] ^ 1);
     std::ofstream(path, std::ios::binary) << bytes;
-    const std::string message = message_of([&] { policy::read_checkpoint(folder / "checkpoint-20"); });
+    const std::string message = message_of([&] { weights::read_checkpoint(folder / "checkpoint-20"); });
     EXPECT_NE(message.find(std::string(name) + " is not what was written"), std::string::npos)
         << name << ": " << message;
     // The older one is taken, with a line.
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 10) << name;
-    EXPECT_EQ(policy::find_resume_point(folder.string(), {})->content.state.step, 10) << name;
+    EXPECT_EQ(weights::find_resume_point("auto", folder)->content.state.step, 10) << name;
+    EXPECT_EQ(weights::find_resume_point(folder.string(), {})->content.state.step, 10) << name;
     const std::string said = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("checkpoint-10 is used instead"), std::string::npos) << said;
   }
@@ -200,14 +200,14 @@ TEST(Checkpoint, OneBitTurnedOverInAnyFileIsFoundAndNamed) {
   std::string bytes = read_file(folder / "checkpoint-20" / "optimizer.safetensors");
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   std::ofstream(folder / "checkpoint-20" / "optimizer.safetensors", std::ios::binary) << bytes;
-  EXPECT_EQ(policy::read_checkpoint(folder / "checkpoint-20", policy::CheckpointParts::kWeights).state.step, 20);
+  EXPECT_EQ(weights::read_checkpoint(folder / "checkpoint-20", weights::CheckpointParts::kWeights).state.step, 20);
 }
 
 TEST(Checkpoint, OneOfAnEarlierVersionWithoutChecksumsIsRead) {
   const fs::path folder = test::fresh_folder("checkpoint_old");
   write(folder, content_of(10));
   fs::remove(folder / "checkpoint-10" / "checksums.json");
-  EXPECT_EQ(policy::read_checkpoint(folder / "checkpoint-10").state.step, 10);
+  EXPECT_EQ(weights::read_checkpoint(folder / "checkpoint-10").state.step, 10);
 }
 
 /// scp -r, zip and object stores make folders of links.
@@ -216,7 +216,7 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
   write(folder, content_of(10));
   fs::remove(folder / "last");
   fs::copy(folder / "checkpoint-10", folder / "last", fs::copy_options::recursive);
-  EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 10);
+  EXPECT_EQ(weights::find_resume_point("auto", folder)->content.state.step, 10);
   write(folder, content_of(20));
   EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "checkpoint-20", "last"}));
   EXPECT_EQ(fs::read_symlink(folder / "last"), "checkpoint-20");
@@ -224,8 +224,8 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
   fs::remove(folder / "last");
   fs::rename(folder / "checkpoint-20", folder / "last");
   fs::remove_all(folder / "checkpoint-10");
-  EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 20);
-  EXPECT_EQ(policy::find_resume_point(folder.string(), {})->content.state.step, 20);
+  EXPECT_EQ(weights::find_resume_point("auto", folder)->content.state.step, 20);
+  EXPECT_EQ(weights::find_resume_point(folder.string(), {})->content.state.step, 20);
   write(folder, content_of(30));
   EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-20", "checkpoint-30", "last"}));
   // What is no checkpoint stays, and is said before the first step; saving goes on.
@@ -234,7 +234,7 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
   std::ofstream(folder / "last" / "notes.txt") << "mine";
   ::testing::internal::CaptureStderr();
   {
-    CheckpointWriter writer{policy::CheckpointFolder(folder), 1};
+    CheckpointWriter writer{weights::CheckpointFolder(folder), 1};
     const std::string before = ::testing::internal::GetCapturedStderr();
     EXPECT_NE(before.find("last is a folder and no link"), std::string::npos) << before;
     ::testing::internal::CaptureStderr();
@@ -244,7 +244,7 @@ TEST(Checkpoint, ACopyWithoutLinksGetsThemBackAndNoSaveFailsForThem) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("checkpoint-40 is saved, but: "), std::string::npos) << said;
   EXPECT_EQ(read_file(folder / "last" / "notes.txt"), "mine");
-  EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 40);
+  EXPECT_EQ(weights::find_resume_point("auto", folder)->content.state.step, 40);
 }
 
 TEST(Checkpoint, APathWithoutOneSaysWhatToNameInstead) {
@@ -252,7 +252,7 @@ TEST(Checkpoint, APathWithoutOneSaysWhatToNameInstead) {
   fs::create_directories(run / "checkpoints" / ".checkpoint-4.tmp");
   write_file_atomically(run / "config.json", "{}");
   const auto said = [](const fs::path& path) {
-    return message_of([&] { policy::find_resume_point(path.string(), {}); });
+    return message_of([&] { weights::find_resume_point(path.string(), {}); });
   };
   EXPECT_EQ(said(run).find(run.string() + " is a run that has saved no checkpoint yet: the first comes after"), 0u)
       << said(run);
@@ -270,23 +270,23 @@ TEST(Checkpoint, APathWithoutOneSaysWhatToNameInstead) {
 
 TEST(Checkpoint, AutoFallsBackToTheLastWholeOne) {
   const fs::path folder = test::fresh_folder("checkpoint_auto");
-  EXPECT_FALSE(policy::find_resume_point("auto", folder / "not yet there"));
-  EXPECT_FALSE(policy::find_resume_point("auto", folder));
+  EXPECT_FALSE(weights::find_resume_point("auto", folder / "not yet there"));
+  EXPECT_FALSE(weights::find_resume_point("auto", folder));
   for (const std::int64_t step : {10, 20, 30}) write(folder, content_of(step));
-  EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 30);
+  EXPECT_EQ(weights::find_resume_point("auto", folder)->content.state.step, 30);
   fs::resize_file(folder / "checkpoint-30" / "model.safetensors", 100);
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(policy::find_resume_point("auto", folder)->content.state.step, 20);
+  EXPECT_EQ(weights::find_resume_point("auto", folder)->content.state.step, 20);
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("checkpoint-30 cannot be used"), std::string::npos) << said;
   EXPECT_NE(said.find("truncated"), std::string::npos) << said;
   EXPECT_NE(said.find("checkpoint-20 is used instead"), std::string::npos) << said;
-  EXPECT_FALSE(policy::find_resume_point("none", folder));
-  EXPECT_EQ(policy::find_resume_point((folder / "checkpoint-10").string(), folder)->content.state.step, 10);
-  EXPECT_THROW(policy::find_resume_point((folder / "checkpoint-30").string(), folder), Error);
+  EXPECT_FALSE(weights::find_resume_point("none", folder));
+  EXPECT_EQ(weights::find_resume_point((folder / "checkpoint-10").string(), folder)->content.state.step, 10);
+  EXPECT_THROW(weights::find_resume_point((folder / "checkpoint-30").string(), folder), Error);
   for (const std::int64_t step : {10, 20})
-    fs::remove(policy::CheckpointFolder(folder).checkpoint(step) / "trainer_state.json");
-  EXPECT_NE(message_of([&] { policy::find_resume_point("auto", folder); }).find("no checkpoint under"),
+    fs::remove(weights::CheckpointFolder(folder).checkpoint(step) / "trainer_state.json");
+  EXPECT_NE(message_of([&] { weights::find_resume_point("auto", folder); }).find("no checkpoint under"),
             std::string::npos);
 }
 
@@ -300,7 +300,7 @@ TEST(Checkpoint, AWriteErrorComesBackWithPathAndReasonAndLeavesTheLastOneWhole) 
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1 << 16, 1 << 16};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    CheckpointWriter writer{policy::CheckpointFolder(folder), 0};
+    CheckpointWriter writer{weights::CheckpointFolder(folder), 0};
     try {
       writer.save(content_of(20, 1.0, 1 << 20));
       writer.finish();
@@ -318,7 +318,7 @@ TEST(Checkpoint, AWriteErrorComesBackWithPathAndReasonAndLeavesTheLastOneWhole) 
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 7);
   EXPECT_EQ(names_in(folder), (std::vector<std::string>{"checkpoint-10", "last"}));
-  EXPECT_EQ(policy::read_checkpoint(folder / "last").state.step, 10);
+  EXPECT_EQ(weights::read_checkpoint(folder / "last").state.step, 10);
 }
 
 TEST(Checkpoint, AFullDiskIsReportedAndTheLastCheckpointStaysWhole) {
@@ -339,13 +339,13 @@ TEST(Checkpoint, AFullDiskIsReportedAndTheLastCheckpointStaysWhole) {
       std::fprintf(stderr, "%s\n", e.what());
       ::_exit(10);
     }
-    CheckpointWriter writer{policy::CheckpointFolder(folder), 0};
+    CheckpointWriter writer{weights::CheckpointFolder(folder), 0};
     try {
       writer.save(content_of(20, 1.0, 1 << 18));
       writer.finish();
     } catch (const Error& e) {
       const bool named = std::string(e.what()).find("No space left on device") != std::string::npos;
-      const bool whole = policy::read_checkpoint(folder / "last").state.step == 10;
+      const bool whole = weights::read_checkpoint(folder / "last").state.step == 10;
       const bool clean = names_in(folder) == std::vector<std::string>{"checkpoint-10", "last"};
       ::_exit(named && whole && clean ? 7 : 8);
     }
@@ -363,7 +363,7 @@ TEST(Checkpoint, AFullDiskIsReportedAndTheLastCheckpointStaysWhole) {
 
 TEST(Checkpoint, BuffersOnTheHostAreReused) {
   const fs::path folder = test::fresh_folder("checkpoint_buffers");
-  CheckpointWriter writer{policy::CheckpointFolder(folder), 1};
+  CheckpointWriter writer{weights::CheckpointFolder(folder), 1};
   const auto resident = [] {
     std::ifstream statm("/proc/self/statm");
     std::int64_t total = 0, pages = 0;

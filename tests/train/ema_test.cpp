@@ -93,7 +93,7 @@ TEST(Ema, StateHoldsEveryNameOfTheModelAndBatchNormAsItIs) {
   }
   ema.update();
   const auto state = ema.state();
-  const auto own = policy::module_state(*model);
+  const auto own = weights::module_state(*model);
   ASSERT_EQ(state.size(), own.size());
   for (std::size_t i = 0; i < own.size(); ++i) {
     EXPECT_EQ(state[i].first, own[i].first);
@@ -124,7 +124,7 @@ TEST(Ema, TheBatchNormOfOurNetworksIsCopiedUnlessItIsToBeAveraged) {
       for (auto& parameter : model->parameters()) parameter.fill_(3.0);
     }
     ema.update();
-    const policy::NamedTensors state = ema.state();
+    const weights::NamedTensors state = ema.state();
     std::size_t seen = 0;
     for (const auto& [name, tensor] : state) {
       if (!name.ends_with(".weight") && !name.ends_with(".bias")) continue;  // the running statistics
@@ -147,7 +147,7 @@ TEST(Ema, AReloadedAverageGoesOnToTheBit) {
     move(*model, 0.1);
     ema.update();
   }
-  policy::NamedTensors saved;
+  weights::NamedTensors saved;
   for (const auto& [name, tensor] : ema.state()) saved.emplace_back(name, tensor.clone());
   for (int i = 0; i < 5; ++i) move(*other, 0.1);
   resumed.load_state(saved, ema.updates(), "file");

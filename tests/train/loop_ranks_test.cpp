@@ -9,13 +9,13 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "policy/checkpoint.h"
-#include "policy/named_tensors.h"
 #include "support/fresh_folder.h"
 #include "train/loop.h"
 #include "train/random_state.h"
 #include "train/rank_threads.h"
 #include "train/stop_request.h"
+#include "weights/checkpoint.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::train {
 namespace {
@@ -54,7 +54,7 @@ std::vector<std::string> train_ranks(int world, std::int64_t samples, std::int64
     job.step_observers.push_back([&](const StepStats& stats) { mine.reports.push_back(stats); });
     configure(rank, settings, job, source);
     mine.result = TrainLoop(settings, job).run();
-    for (const auto& [name, tensor] : policy::module_state(*model)) mine.weights.push_back(tensor.detach().clone());
+    for (const auto& [name, tensor] : weights::module_state(*model)) mine.weights.push_back(tensor.detach().clone());
     mine.seen = source.seen;
   });
 }
@@ -161,7 +161,7 @@ TEST(LoopRanks, ANanOnOneRankEndsAllOfThemAtTheSameStep) {
     EXPECT_NE(errors[0].find(std::string(precision) == "fp32" ? "NaN or inf in step 4" : "another rank"),
               std::string::npos)
         << precision << errors[0];
-    EXPECT_EQ(policy::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{1, 2, 3})) << precision;
+    EXPECT_EQ(weights::CheckpointFolder(folder).steps(), (std::vector<std::int64_t>{1, 2, 3})) << precision;
   }
 }
 
@@ -277,7 +277,7 @@ TEST(LoopRanks, RanksThatDifferSaveNothingOfTheLastSteps) {
       },
       results);
   for (const auto& error : errors) EXPECT_NE(error.find("differ at step 12,"), std::string::npos) << error;
-  EXPECT_TRUE(policy::CheckpointFolder(folder).steps().empty());
+  EXPECT_TRUE(weights::CheckpointFolder(folder).steps().empty());
 }
 
 TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {
@@ -299,7 +299,7 @@ TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {
   EXPECT_EQ(results[0].result.status, TrainStatus::kStopped);
   EXPECT_EQ(results[0].result.step, results[1].result.step);
   EXPECT_GE(results[0].result.step, 7);
-  EXPECT_EQ(policy::CheckpointFolder(folder).last(), results[0].result.step);
+  EXPECT_EQ(weights::CheckpointFolder(folder).last(), results[0].result.step);
 }
 
 TEST(LoopRanks, ACheckpointThatRankZeroCannotWriteEndsAll) {

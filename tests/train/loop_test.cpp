@@ -15,12 +15,12 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/message_of.h"
-#include "policy/checkpoint_folder.h"
-#include "policy/named_tensors.h"
-#include "policy/safetensors.h"
 #include "support/fresh_folder.h"
 #include "train/stop_request.h"
 #include "train/tiny_training.h"
+#include "weights/checkpoint_folder.h"
+#include "weights/named_tensors.h"
+#include "weights/safetensors.h"
 
 namespace cohort::train {
 namespace {
@@ -41,7 +41,7 @@ struct Training {
   }
   std::vector<at::Tensor> weights() const {
     std::vector<at::Tensor> copies;
-    for (const auto& [name, tensor] : policy::module_state(*model)) copies.push_back(tensor.detach().clone());
+    for (const auto& [name, tensor] : weights::module_state(*model)) copies.push_back(tensor.detach().clone());
     return copies;
   }
 
@@ -113,7 +113,7 @@ TEST(Loop, MatchesAHandWrittenPyTorchStyleLoop) {
   constexpr double kRoundings = 2e-5;
   ASSERT_EQ(run.reports.size(), losses.size());
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(run.reports[i].loss, losses[i], kRoundings);
-  const auto a = policy::module_state(*run.model), b = policy::module_state(*model);
+  const auto a = weights::module_state(*run.model), b = weights::module_state(*model);
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_TRUE(at::allclose(a[i].second.to(torch::kDouble), b[i].second.to(torch::kDouble), kRoundings, kRoundings))
         << a[i].first;
@@ -155,7 +155,7 @@ TEST(Loop, ResumingFromAnyCheckpointGivesTheSameBits) {
   configure(whole);
   whole.job.checkpoints = folder / "whole";
   whole.train();
-  const auto steps = policy::CheckpointFolder(folder / "whole").steps();
+  const auto steps = weights::CheckpointFolder(folder / "whole").steps();
   ASSERT_EQ(steps, (std::vector<std::int64_t>{3, 6, 9, 12, 15, 18}));
   for (const std::int64_t step : steps) {
     const fs::path mine = folder / ("from_" + std::to_string(step));
@@ -200,10 +200,10 @@ TEST(Loop, ANanInTheDataEndsTrainingWithTheStepAndTheField) {
   EXPECT_NE(message.find("first parameter with a non-finite gradient: one.weight"), std::string::npos) << message;
   EXPECT_NE(message.find("field 'x' holds a NaN"), std::string::npos) << message;
   const std::int64_t bad = std::stoll(message.substr(message.find("step") + 5));
-  const auto steps = policy::CheckpointFolder(folder).steps();
+  const auto steps = weights::CheckpointFolder(folder).steps();
   if (bad > 1) EXPECT_EQ(steps.back(), bad - 1) << "the bad step was saved, or the one before it was not";
   // Buffers are no weights: batch norm's running statistics have seen the batch in the forward pass.
-  for (const auto& [name, tensor] : policy::trainable_parameters(*run.model))
+  for (const auto& [name, tensor] : weights::trainable_parameters(*run.model))
     EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
 }
 
@@ -215,7 +215,8 @@ TEST(Loop, WithPolicySkipTheBadStepIsLeftOut) {
   EXPECT_EQ(result.step, 24);
   EXPECT_EQ(result.skipped_steps, 2);  // once an epoch
   EXPECT_EQ(run.reports.back().skipped_steps, 2);
-  for (const auto& [name, tensor] : policy::module_state(*run.model))  // parameters and batch norm's running statistics
+  for (const auto& [name, tensor] :
+       weights::module_state(*run.model))  // parameters and batch norm's running statistics
     EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
   const at::Tensor& seen = run.model->norm->running_mean;
   EXPECT_GT(seen.abs().sum().item<double>(), 0.0) << "the good steps left their statistics";
@@ -245,7 +246,7 @@ TEST(Loop, EarlyStoppingEndsWithTheBestWeights) {
     EXPECT_EQ(result.best_step, 24);
     EXPECT_EQ(result.weights_step, 24);
     EXPECT_TRUE(equal(run.weights(), at_best)) << on_disk;
-    if (on_disk) EXPECT_EQ(policy::CheckpointFolder(folder).best(), 24);
+    if (on_disk) EXPECT_EQ(weights::CheckpointFolder(folder).best(), 24);
   }
 }
 
@@ -324,7 +325,7 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
   EXPECT_EQ(result.status, TrainStatus::kStopped);
   EXPECT_EQ(result.step, 5);
   EXPECT_EQ(stop_signal(), SIGTERM);
-  EXPECT_EQ(policy::CheckpointFolder(folder).last(), 5);
+  EXPECT_EQ(weights::CheckpointFolder(folder).last(), 5);
   clear_stop_request();
   EXPECT_EQ(resumed.train().status, TrainStatus::kFinished);
   EXPECT_TRUE(equal(whole.weights(), resumed.weights()));
@@ -373,7 +374,7 @@ TEST(Loop, AnEarlyStoppedTrainingIsNotContinuedUnlessItsPatienceIsRaised) {
   EXPECT_EQ(result.best_step, 24);
   EXPECT_TRUE(again.source.seen.empty());
   EXPECT_TRUE(equal(first.weights(), again.weights())) << "those of the best validation";
-  EXPECT_EQ(policy::CheckpointFolder(folder).last(), 48);
+  EXPECT_EQ(weights::CheckpointFolder(folder).last(), 48);
   configure(patient, 3, {1.95});
   EXPECT_EQ(patient.train().step, 60) << "a third validation without improvement";
 }

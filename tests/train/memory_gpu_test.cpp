@@ -6,11 +6,11 @@
 
 #include "core/error.h"
 #include "dist/cuda_plugin.h"
-#include "policy/checkpoint.h"
 #include "support/process.h"
 #include "train/checkpoint_writer.h"
 #include "train/quantized_state.h"
 #include "train/rank_memory.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::train {
 namespace {
@@ -77,11 +77,11 @@ TEST_F(MemoryOnGpu, ACheckpointHoldsWhatTheLastDeviceComputedThoughAnotherIsCurr
   const at::Device last(at::kCUDA, static_cast<at::DeviceIndex>(count - 1));
   const testing::TemporaryFolder folder;
   const at::Tensor weight = at::zeros({4 << 20}, last);
-  CheckpointWriter writer{policy::CheckpointFolder(folder.path()), 0};
+  CheckpointWriter writer{weights::CheckpointFolder(folder.path()), 0};
   for (int step = 1; step <= 3; ++step) {
     // Long enough that the copy waits for it.
     for (int i = 0; i < 200; ++i) weight.add_(1);
-    policy::CheckpointContent content;
+    weights::CheckpointContent content;
     content.state.step = step;
     content.state.loss_sums.resize(1);
     content.model.emplace_back("weight", weight);
@@ -89,7 +89,7 @@ TEST_F(MemoryOnGpu, ACheckpointHoldsWhatTheLastDeviceComputedThoughAnotherIsCurr
     content.random.emplace_back("rank_0.cpu", at::zeros({8}, at::kByte));
     writer.save(content);
     writer.finish();
-    const auto read = policy::read_checkpoint(policy::CheckpointFolder(folder.path()).checkpoint(step));
+    const auto read = weights::read_checkpoint(weights::CheckpointFolder(folder.path()).checkpoint(step));
     EXPECT_TRUE((read.model.front().second == 200 * step).all().item<bool>()) << step;
   }
 }

@@ -11,11 +11,11 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "models/rdt/rdt.h"
-#include "policy/named_tensors.h"
 #include "support/fresh_folder.h"
 #include "train/deepspeed_file.h"
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::train {
 namespace {

@@ -1,10 +1,10 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "policy/safetensors.h"
 #include "support/fresh_folder.h"
 #include "support/python.h"
 #include "train/optimizer.h"
+#include "weights/safetensors.h"
 
 namespace cohort::train {
 namespace {
@@ -30,7 +30,7 @@ std::vector<Case> cases() {
 }
 
 std::map<std::string, at::Tensor> read_map(const std::filesystem::path& path) {
-  const auto file = policy::read_safetensors(path);
+  const auto file = weights::read_safetensors(path);
   return {file.tensors.begin(), file.tensors.end()};
 }
 
@@ -65,7 +65,7 @@ TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
     SCOPED_TRACE(c.name);
     const auto peer = read_map(folder / (std::string(c.name) + ".safetensors"));
     Optimizer optimizer({group_from(peer, "start.", c)}, c.settings);
-    policy::NamedTensors ours;
+    weights::NamedTensors ours;
     make_steps(optimizer, c, peer, 0, kSteps, [&](int step) {
       for (const auto& [name, parameter] : optimizer.parameters()) {
         const std::string key = "after" + std::to_string(step) + "." + name;
@@ -85,13 +85,13 @@ TEST(OptimizerParity, EveryStepAndStateEqualsTorchOptimFusedToTheBit) {
     std::size_t expected = 0;
     for (const auto& [name, unused] : peer) expected += name.starts_with("state.");
     EXPECT_EQ(states, expected);
-    policy::write_safetensors(folder / (std::string(c.name) + ".ours.safetensors"), ours);
+    weights::write_safetensors(folder / (std::string(c.name) + ".ours.safetensors"), ours);
 
     // Our own resume from the file.
-    const auto saved = policy::read_safetensors(folder / (std::string(c.name) + ".ours.safetensors"));
+    const auto saved = weights::read_safetensors(folder / (std::string(c.name) + ".ours.safetensors"));
     const std::map<std::string, at::Tensor> by_name(saved.tensors.begin(), saved.tensors.end());
     Optimizer resumed({group_from(by_name, "after2.", c)}, c.settings);
-    policy::NamedTensors state;
+    weights::NamedTensors state;
     for (const auto& item : saved.tensors) {
       if (item.first.starts_with("state.")) state.push_back(item);
     }

@@ -110,8 +110,8 @@ TEST(Optimizer, AStateOfAnotherModelOrKindIsRefusedByName) {
   Optimizer source(parameter_groups(net, adam), adam);
   set_gradients(source, 1.0);
   source.step(0.1);
-  const policy::NamedTensors good = source.state();
-  const auto error = [&](const policy::NamedTensors& state, const OptimizerSettings& settings) {
+  const weights::NamedTensors good = source.state();
+  const auto error = [&](const weights::NamedTensors& state, const OptimizerSettings& settings) {
     Optimizer optimizer(parameter_groups(net, settings), settings);
     const std::string text = message_of([&] { optimizer.load_state(state, "optimizer.safetensors"); });
     EXPECT_EQ(optimizer.state().empty(), !text.empty()) << "something was taken over";
@@ -119,12 +119,12 @@ TEST(Optimizer, AStateOfAnotherModelOrKindIsRefusedByName) {
   };
   EXPECT_EQ(error(good, adam), "");
   EXPECT_NE(error(good, sgd).find("no state of this model's sgd optimizer"), std::string::npos);
-  policy::NamedTensors missing(good.begin() + 1, good.end());
+  weights::NamedTensors missing(good.begin() + 1, good.end());
   EXPECT_NE(error(missing, adam).find("incomplete (2 of 3"), std::string::npos);
-  policy::NamedTensors shape = good;
+  weights::NamedTensors shape = good;
   shape[1].second = torch::zeros({5});
   EXPECT_NE(error(shape, adam).find("another shape"), std::string::npos);
-  policy::NamedTensors extra = good;
+  weights::NamedTensors extra = good;
   extra.emplace_back("state.other.exp_avg", torch::zeros({5}));
   EXPECT_NE(error(extra, adam).find("'state.other.exp_avg'"), std::string::npos);
 }

@@ -17,13 +17,13 @@
 #include "models/diffusion_policy/diffusion_policy.h"
 #include "models/diffusion_policy/weight_names.h"
 #include "models/random_context.h"
-#include "policy/policy_settings.h"
-#include "policy/reference_weights.h"
-#include "policy/small_language.h"
-#include "policy/weights.h"
+#include "policies/policy_settings.h"
+#include "policies/small_language.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/ready_policy.h"
 #include "train/state_set.h"
+#include "weights/reference_weights.h"
+#include "weights/weights.h"
 
 namespace cohort::train {
 namespace {
@@ -130,7 +130,7 @@ TEST(PolicyJob, ImagesReachTheEncoderUnderTheModelsNames) {
 
 TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   const data::OwnFolder folder;
-  const policy::LanguageSettings language = policy::write_small_language(folder.path(), 8);
+  const policies::LanguageSettings language = policies::write_small_language(folder.path(), 8);
   std::vector<std::string> overrides = small_diffusion();
   for (const std::string& text : overrides_of(language)) overrides.push_back(text);
   overrides.emplace_back("data.filters=labeled(language_instruction)");
@@ -141,7 +141,7 @@ TEST(PolicyJob, InstructionsReachThePolicyAsTheirEmbeddings) {
   ASSERT_EQ(rows.sizes(), (std::vector<std::int64_t>{11, 8}));
   // Of the fixture's episodes 0 and 3 are to pick up the cup, 2 is to open the door, 1 and 4 say nothing.
   const std::vector<std::vector<float>> texts =
-      policy::embed_instructions(language, {"pick up the cup", "öffne die Tür"});
+      policies::embed_instructions(language, {"pick up the cup", "öffne die Tür"});
   const at::Tensor cup = torch::tensor(texts[0]), door = torch::tensor(texts[1]);
   std::int64_t of_cup = 0, of_door = 0;
   for (std::int64_t i = 0; i < rows.size(0); ++i) {
@@ -313,19 +313,19 @@ TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   ReadyPolicy ready(overrides);
   ready.job->load();
   const auto one = ready.job->make_model(1), two = ready.job->make_model(2);
-  const policy::NamedTensors theirs = policy::to_reference(*one, policy::module_state(*one), "one");
+  const weights::NamedTensors theirs = weights::to_reference(*one, weights::module_state(*one), "one");
   EXPECT_TRUE(std::any_of(theirs.begin(), theirs.end(),
                           [](const auto& item) { return item.first.find("policy.noise_pred_net.module.") == 0; }));
-  const policy::NamedTensors ours = policy::from_reference(*two, theirs, "theirs");
-  const policy::NamedTensors expected = policy::module_state(*one);
+  const weights::NamedTensors ours = weights::from_reference(*two, theirs, "theirs");
+  const weights::NamedTensors expected = weights::module_state(*one);
   ASSERT_EQ(ours.size(), expected.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
     EXPECT_EQ(ours[i].first, expected[i].first);
     EXPECT_TRUE(at::equal(ours[i].second, expected[i].second)) << ours[i].first;
   }
-  policy::NamedTensors wrong = theirs;
+  weights::NamedTensors wrong = theirs;
   wrong[0].first = "policy.surprise";
-  const std::string message = message_of([&] { policy::from_reference(*two, wrong, "theirs.safetensors"); });
+  const std::string message = message_of([&] { weights::from_reference(*two, wrong, "theirs.safetensors"); });
   EXPECT_NE(message.find("theirs.safetensors"), std::string::npos) << message;
   EXPECT_NE(message.find("policy.surprise"), std::string::npos) << message;
 }
@@ -341,13 +341,13 @@ TEST(PolicyJob, WeightsOfAnotherPolicyAreRefusedWithWhatMayBeMeant) {
   const auto plain = policy({}), combined = policy({"model.images.combine=true"}),
              wider = policy({"model.diffusion.unet.down_dims=24,32"});
   const auto message = [](const torch::nn::Module& asked, const torch::nn::Module& given) {
-    const policy::NamedTensors theirs = policy::to_reference(given, policy::module_state(given), "given");
-    return message_of([&] { policy::from_reference(asked, theirs, "theirs.safetensors"); });
+    const weights::NamedTensors theirs = weights::to_reference(given, weights::module_state(given), "given");
+    return message_of([&] { weights::from_reference(asked, theirs, "theirs.safetensors"); });
   };
   EXPECT_NE(message(*plain, *combined).find("model.images.combine=true"), std::string::npos);
   EXPECT_NE(message(*combined, *plain).find("model.images.combine=false"), std::string::npos);
   for (const std::string& text : {message(*plain, *wider), message_of([&] {
-                                    policy::to_reference(*plain, policy::module_state(*wider), "theirs.safetensors");
+                                    weights::to_reference(*plain, weights::module_state(*wider), "theirs.safetensors");
                                   })}) {
     EXPECT_NE(text.find("theirs.safetensors"), std::string::npos) << text;
     EXPECT_NE(text.find("other shapes"), std::string::npos) << text;

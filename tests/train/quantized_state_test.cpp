@@ -173,7 +173,7 @@ TEST(QuantizedState, ASavedStateGoesOnWithTheSameBits) {
   };
   Optimizer first(parameter_groups(model, settings), settings);
   for (int i = 0; i < 3; ++i) step(first, i);
-  policy::NamedTensors state, weights;
+  weights::NamedTensors state, weights;
   for (const auto& [name, tensor] : first.state()) state.emplace_back(name, tensor.clone());
   for (const auto& [name, tensor] : first.parameters()) weights.emplace_back(name, tensor.detach().clone());
   for (int i = 3; i < 6; ++i) step(first, i);

@@ -16,16 +16,16 @@
 #include "data/lerobot/parquet_file.h"
 #include "models/random_context.h"
 #include "models/rdt/rdt_policy.h"
-#include "policy/instruction_embeddings.h"
-#include "policy/named_tensors.h"
-#include "policy/policy_settings.h"
-#include "policy/rdt_files.h"
-#include "policy/safetensors.h"
-#include "policy/trained_policy.h"
+#include "policies/instruction_embeddings.h"
+#include "policies/policy_settings.h"
+#include "policies/rdt_files.h"
+#include "policies/trained_policy.h"
 #include "support/fresh_folder.h"
 #include "train/jobs/rdt_flags.h"
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
+#include "weights/named_tensors.h"
+#include "weights/safetensors.h"
 
 namespace cohort::train {
 namespace {
@@ -87,9 +87,9 @@ TEST(RdtJob, TrainingLowersTheLossAndTheModelActsAlone) {
   }
   EXPECT_LT(rdt_job_loss(ready, *model, batch), 0.9 * before);
   model->eval();
-  policy::TrainedPolicy policy(policy::PolicyInTraining{.module = model.get(),
-                                                        .configuration = ready.fields.to_json().dump(),
-                                                        .statistics = ready.job->statistics().dump()});
+  policies::TrainedPolicy policy(policies::PolicyInTraining{.module = model.get(),
+                                                            .configuration = ready.fields.to_json().dump(),
+                                                            .statistics = ready.job->statistics().dump()});
   std::vector<std::uint8_t> pixels(20 * 24 * 3, 90);
   const ArrayView view = make_view(pixels.data(), {1, 20, 24, 3});
   const std::vector<float> state(7, 0.1f);
@@ -152,7 +152,7 @@ TEST(RdtJob, WhatWasTrainedBeforeGoesOnAndPlaysWithTheFirstFrameOnceMore) {
   for (ReadyPolicy* ready : {&asked, &told}) ready->job->load_request(trained.job->statistics(), "");
   EXPECT_EQ(asked.fields.to_json()["model"]["rdt"]["before_episode"], "first_frame");
   EXPECT_EQ(told.fields.to_json()["model"]["rdt"]["before_episode"], "background");
-  EXPECT_EQ(policy::PolicySettings().rdt.before_episode, "first_frame");
+  EXPECT_EQ(policies::PolicySettings().rdt.before_episode, "first_frame");
 }
 
 TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {
@@ -160,8 +160,8 @@ TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {
   ReadyPolicy donor(small_rdt({"train.seed=7"}));
   donor.job->load();
   const auto other = donor.job->make_model(7);
-  policy::NamedTensors reference, siglip;
-  for (const auto& [name, tensor] : policy::module_state(*other)) {
+  weights::NamedTensors reference, siglip;
+  for (const auto& [name, tensor] : weights::module_state(*other)) {
     if (name.starts_with("vision_encoder."))
       siglip.emplace_back(name.substr(15), tensor);
     else if (!name.starts_with("lang_"))
@@ -171,9 +171,9 @@ TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {
   }
   siglip.emplace_back("vision_model.head.probe", torch::ones({1, 1, 12}));
   siglip.emplace_back("text_model.final_layer_norm.weight", torch::ones({12}));
-  policy::write_safetensors(folder / "rdt.safetensors", reference);
-  policy::write_safetensors(folder / "siglip.safetensors", siglip);
-  policy::write_safetensors(folder / "told.safetensors", {{"lang_embed", torch::arange(24.0f).view({1, 3, 8})}});
+  weights::write_safetensors(folder / "rdt.safetensors", reference);
+  weights::write_safetensors(folder / "siglip.safetensors", siglip);
+  weights::write_safetensors(folder / "told.safetensors", {{"lang_embed", torch::arange(24.0f).view({1, 3, 8})}});
   ReadyPolicy ready(small_rdt({"model.initial_weights=" + (folder / "rdt.safetensors").string(),
                                "model.rdt.vision_weights=" + (folder / "siglip.safetensors").string(),
                                "model.rdt.lang_embed=" + (folder / "told.safetensors").string()}));
@@ -181,15 +181,15 @@ TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {
   const auto model = ready.job->make_model(1);
   EXPECT_EQ(ready.fields.to_json()["model"]["rdt"]["lang_tokens"], 3);
   std::map<std::string, at::Tensor> theirs;
-  for (const auto& [name, tensor] : policy::module_state(*other)) theirs[name] = tensor;
-  for (const auto& [name, tensor] : policy::module_state(*model)) {
+  for (const auto& [name, tensor] : weights::module_state(*other)) theirs[name] = tensor;
+  for (const auto& [name, tensor] : weights::module_state(*model)) {
     if (name == "lang_embed")
       EXPECT_TRUE(at::equal(tensor, torch::arange(24.0f).view({3, 8})));
     else
       EXPECT_TRUE(at::equal(tensor, theirs.at(name))) << name;
   }
   reference.pop_back();
-  policy::write_safetensors(folder / "short.safetensors", reference);
+  weights::write_safetensors(folder / "short.safetensors", reference);
   ReadyPolicy lacking(small_rdt({"model.initial_weights=" + (folder / "short.safetensors").string()}));
   lacking.job->load();
   EXPECT_NE(message_of([&] { lacking.job->make_model(1); }).find("Missing: "), std::string::npos);
@@ -207,14 +207,14 @@ void stir(torch::nn::Module& model) {
 /// Embeddings of width 8 of what the episodes of "arm" are told, and of one more.
 std::string arm_instructions(const std::filesystem::path& folder,
                              std::vector<std::string> texts = {"pick up the cup", "öffne die Tür", "", "close it"}) {
-  policy::InstructionEmbeddings all;
+  policies::InstructionEmbeddings all;
   all.model = "a small T5";
   all.texts = std::move(texts);
   torch::manual_seed(9);
   for (std::size_t i = 0; i < all.texts.size(); ++i)
     all.embeddings.push_back(at::randn({static_cast<std::int64_t>(i) + 2, 8}));
   const std::filesystem::path file = folder / "instructions.safetensors";
-  policy::write_instruction_embeddings(file, all);
+  policies::write_instruction_embeddings(file, all);
   return file.string();
 }
 
@@ -223,7 +223,7 @@ constexpr const char* kTold = "data.filters=[\"labeled(language_instruction)\"]"
 
 TEST(RdtJob, EverySampleIsToldItsOwnEpisodesInstruction) {
   const std::string file = arm_instructions(rdt_folder("told"));
-  const policy::InstructionEmbeddings all = policy::read_instruction_embeddings(file);
+  const policies::InstructionEmbeddings all = policies::read_instruction_embeddings(file);
   ReadyPolicy ready(small_rdt({"model.rdt.lang_embed=" + file, "model.rdt.cond_mask_prob=0", kTold}));
   ready.job->load();
   const auto carried = ready.fields.to_json()["model"]["rdt"]["instructions"].get<std::vector<std::string>>();
@@ -250,9 +250,9 @@ TEST(RdtJob, EverySampleIsToldItsOwnEpisodesInstruction) {
     for (const auto& [name, tensor] : batch.fields) part.add(name, tensor.index_select(0, own));
     part.sample_ids = batch.sample_ids.index_select(0, own);
     const auto alone = rdt_folder(format("told_{}", i));
-    policy::write_safetensors(alone / "one.safetensors", {{"lang_embed", all.at(carried[i])}});
-    ReadyPolicy one(
-        small_rdt({"model.rdt.lang_embed=" + (alone / "one.safetensors").string(), "model.rdt.cond_mask_prob=0", kTold}));
+    weights::write_safetensors(alone / "one.safetensors", {{"lang_embed", all.at(carried[i])}});
+    ReadyPolicy one(small_rdt(
+        {"model.rdt.lang_embed=" + (alone / "one.safetensors").string(), "model.rdt.cond_mask_prob=0", kTold}));
     one.job->load();
     const auto single = one.job->make_model(1);
     stir(*single);
@@ -292,12 +292,12 @@ TEST(RdtJob, APolicyFindsWhatItIsToldAmongWhatItCarriesAndInTheFile) {
   const auto model = ready.job->make_model(1);
   stir(*model);
   model->eval();
-  const policy::PolicyInTraining training{.module = model.get(),
-                                          .configuration = ready.fields.to_json().dump(),
-                                          .statistics = ready.job->statistics().dump()};
+  const policies::PolicyInTraining training{.module = model.get(),
+                                            .configuration = ready.fields.to_json().dump(),
+                                            .statistics = ready.job->statistics().dump()};
   std::vector<std::uint8_t> pixels(3 * 20 * 24 * 3, 90);
   const std::vector<float> state(21, 0.1f);
-  const auto act = [&](policy::TrainedPolicy& told, const std::vector<std::string>& texts) {
+  const auto act = [&](policies::TrainedPolicy& told, const std::vector<std::string>& texts) {
     std::vector<std::uint64_t> environments;
     for (std::size_t i = 0; i < texts.size(); ++i) {
       environments.push_back(i);
@@ -307,22 +307,22 @@ TEST(RdtJob, APolicyFindsWhatItIsToldAmongWhatItCarriesAndInTheFile) {
     const ArrayView view = make_view(pixels.data(), {n, 20, 24, 3});
     return told.act(environments, {.low_dim = std::span(state).first(texts.size() * 7), .images = {&view, 1}});
   };
-  policy::TrainedPolicy policy(training);
+  policies::TrainedPolicy policy(training);
   EXPECT_TRUE(policy.takes_instructions());
   const std::vector<float> cup = act(policy, {"pick up the cup"});
-  policy::TrainedPolicy pair(training);
+  policies::TrainedPolicy pair(training);
   const std::vector<float> both = act(pair, {"pick up the cup", "öffne die Tür"});
   EXPECT_TRUE(std::equal(cup.begin(), cup.end(), both.begin())) << "whoever acts beside it";
-  policy::TrainedPolicy other(training);
+  policies::TrainedPolicy other(training);
   EXPECT_NE(act(other, {"öffne die Tür"}), cup) << "the same state and noise, another instruction";
-  policy::TrainedPolicy more(training);
+  policies::TrainedPolicy more(training);
   EXPECT_NE(act(more, {"close it"}), cup) << "not carried, but in the file that the run names";
   const std::string message = message_of([&] { more.begin(0, "sing"); });
   EXPECT_NE(message.find("the policy has no lang_embed of \"sing\", and neither has " + file), std::string::npos)
       << message;
   EXPECT_NE(message.find("cohort data embed --instruction \"sing\""), std::string::npos);
   std::filesystem::remove(file);
-  policy::TrainedPolicy without(training);
+  policies::TrainedPolicy without(training);
   EXPECT_EQ(act(without, {"pick up the cup"}), cup) << "the checkpoint carries it";
   EXPECT_NE(message_of([&] { without.begin(0, "close it"); }).find("it carries \""), std::string::npos);
 }
@@ -378,14 +378,14 @@ TEST(RdtJob, OneThatLearntSeveralFrequenciesActsAtTheTasksOwnOrIsRefusedWithTheC
   const auto model = ready.job->make_model(1);
   stir(*model);
   model->eval();
-  const policy::PolicyInTraining training{.module = model.get(),
-                                          .configuration = ready.fields.to_json().dump(),
-                                          .statistics = ready.job->statistics().dump()};
+  const policies::PolicyInTraining training{.module = model.get(),
+                                            .configuration = ready.fields.to_json().dump(),
+                                            .statistics = ready.job->statistics().dump()};
   std::vector<std::uint8_t> pixels(20 * 24 * 3, 90);
   const std::vector<float> state(7, 0.1f);
   const ArrayView view = make_view(pixels.data(), {1, 20, 24, 3});
   const auto acting = [&](const std::vector<std::string>& overrides, std::optional<double> hz) {
-    policy::TrainedPolicy policy(training, {.overrides = overrides});
+    policies::TrainedPolicy policy(training, {.overrides = overrides});
     if (hz) policy.act_every(1 / *hz);
     policy.begin(0);
     return policy.act({0}, {.low_dim = state, .images = {&view, 1}});

@@ -14,8 +14,6 @@
 #include "models/random_context.h"
 #include "models/rdt/rdt.h"
 #include "models/segment.h"
-#include "policy/named_tensors.h"
-#include "policy/safetensors.h"
 #include "support/fresh_folder.h"
 #include "support/process.h"
 #include "support/ranks.h"
@@ -25,6 +23,8 @@
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
 #include "train/step_monitor.h"
+#include "weights/named_tensors.h"
+#include "weights/safetensors.h"
 
 namespace cohort::train {
 namespace {
@@ -124,16 +124,16 @@ TEST(RdtMemory, AHundredStepsOfTrainingHaveTheLossesOfPlainPytorch) {
 
   const auto folder = test::fresh_folder("rdt_reference");
   std::filesystem::create_directories(folder);
-  policy::write_safetensors(folder / "weights.safetensors", policy::module_state(rdt));
-  policy::write_safetensors(folder / "data.safetensors", {{"language", c.language_BLE},
-                                                          {"mask", c.language_mask_BL.to(at::kByte)},
-                                                          {"images", c.images_BLE},
-                                                          {"state", c.state_BS},
-                                                          {"state_mask", c.state_mask_BS},
-                                                          {"frequency", c.frequency_B},
-                                                          {"actions", actions},
-                                                          {"noise", noise},
-                                                          {"timesteps", timesteps}});
+  weights::write_safetensors(folder / "weights.safetensors", weights::module_state(rdt));
+  weights::write_safetensors(folder / "data.safetensors", {{"language", c.language_BLE},
+                                                           {"mask", c.language_mask_BL.to(at::kByte)},
+                                                           {"images", c.images_BLE},
+                                                           {"state", c.state_BS},
+                                                           {"state_mask", c.state_mask_BS},
+                                                           {"frequency", c.frequency_B},
+                                                           {"actions", actions},
+                                                           {"noise", noise},
+                                                           {"timesteps", timesteps}});
   const nlohmann::json sizes = {{"steps", kSteps},
                                 {"lr", kRate},
                                 {"model",

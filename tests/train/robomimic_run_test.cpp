@@ -22,7 +22,7 @@
 #include "data/hdf5/metadata.h"
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/diffusion_policy.h"
-#include "policy/policy_settings.h"
+#include "policies/policy_settings.h"
 #include "train/ready_policy.h"
 #include "train/schedule.h"
 
@@ -390,8 +390,9 @@ TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {
 TEST(RobomimicRun, TypedKeysAreKnownApartFromTheFileAndRivalsAreNamed) {
   if (!data::has_hdf5()) GTEST_SKIP() << "this build has no HDF5";
   const data::OwnFolder folder;
-  config::Json c = hdf5_configuration("robomimic", {write_demo(folder.path() / "a.hdf5", 20,
-                                                               {{"obs/state", ramp(20, 0, 1)}, {"actions", ramp(40, -1, 1)}})});
+  config::Json c = hdf5_configuration(
+      "robomimic",
+      {write_demo(folder.path() / "a.hdf5", 20, {{"obs/state", ramp(20, 0, 1)}, {"actions", ramp(40, -1, 1)}})});
   c["observation"]["modalities"]["obs"]["low_dim"] = {"state"};
   const std::string path = written(folder, c.dump());
   const std::string rate = "algo.optim_params.policy.learning_rate.initial=0.5";
@@ -403,7 +404,9 @@ TEST(RobomimicRun, TypedKeysAreKnownApartFromTheFileAndRivalsAreNamed) {
   EXPECT_TRUE(of({"train.lr=0.1"}).empty());
   for (const auto& [typed, rival] : std::vector<std::pair<std::string, std::string>>{
            {rate, "train.lr=0.1"}, {"train.num_epochs=3", "train.steps=9"}, {"train.num_epochs=3", "train.epochs=1"}})
-    EXPECT_EQ(message_of([&, typed = typed, rival = rival] { of({typed, rival}); }),
+    EXPECT_EQ(message_of([&, typed = typed, rival = rival] {
+                of({typed, rival});
+              }),
               typed + " and " + rival + " set the same thing: leave one of them out");
   // It still says when there is a validation.
   EXPECT_EQ(of({"experiment.epoch_every_n_steps=5", "train.steps=9"}).dump().find("set the same"), std::string::npos);

@@ -33,7 +33,7 @@ TEST(GradScalerParity, ScaleTrackerAndWeightsEqualTorchAmpThroughOverflows) {
   int step = 0;
   for (const auto& expected : peer()["scaler"]) {
     if (step == 12) {  // the state goes through a checkpoint
-      const policy::GradScalerState saved = scaler.state();
+      const weights::GradScalerState saved = scaler.state();
       scaler = GradScaler({}, c10::kCPU);
       scaler.load_state(saved);
     }

@@ -12,9 +12,9 @@
 #include <torch/utils.h>
 
 #include "core/philox.h"
-#include "policy/checkpoint.h"
 #include "support/fresh_folder.h"
 #include "train/tiny_training.h"
+#include "weights/checkpoint.h"
 
 namespace cohort::train {
 namespace {
@@ -131,14 +131,14 @@ TEST(Trainable, ReinforcementLearningUsesTheLoopWithBatchesOfItsOwn) {
   // What is left is the spread of actions.
   EXPECT_GT(whole.episodes.rewards.back(), -kSpread * kSpread - 0.1);
   EXPECT_EQ(whole.figures, (std::vector<std::string>{"validation/loss", "validation/reward"}));
-  const auto content = policy::read_checkpoint(folder / "whole" / "last");
+  const auto content = weights::read_checkpoint(folder / "whole" / "last");
   EXPECT_EQ(config::Json::parse(content.dataset_statistics).at("spread"), kSpread);
 
   // Stopped after 20 epochs and continued, it is the same training to the bit.
   Learning first, second;
   first.train(folder / "parts", 20, "none");
   second.train(folder / "parts", 200, "auto");
-  const auto a = policy::module_state(*whole.model), b = policy::module_state(*second.model);
+  const auto a = weights::module_state(*whole.model), b = weights::module_state(*second.model);
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same_bits(a[i].second, b[i].second)) << a[i].first;
 }
 

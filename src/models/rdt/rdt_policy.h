@@ -55,7 +55,7 @@ struct RdtSettings {
   std::string vision_weights;  ///< file or folder of a SigLIP; empty: drawn from the seed
 
   /// File of the embedded instruction, (tokens, lang_token_dim), or of several with their texts
-  /// (policy/instruction_embeddings.h); empty: a learned token.
+  /// (policies/instruction_embeddings.h); empty: a learned token.
   std::string lang_embed;
   std::string instruction;       ///< of all episodes, where the data do not say it and lang_embed holds several
   std::string empty_lang_embed;  ///< likewise of the empty instruction, for cond_mask_prob; empty: zeros

@@ -19,13 +19,12 @@
 #include "data/robot_windows.h"
 #include "data/transforms/component.h"
 #include "data/transforms/field_vector.h"
-#include "policy/algorithm.h"
-#include "policy/checkpoint_folder.h"
-#include "policy/language.h"
-#include "policy/policy_settings.h"
-#include "policy/rdt_files.h"
-#include "policy/recorded_fields.h"
-#include "policy/statistics_of_set.h"
+#include "policies/algorithm.h"
+#include "policies/language.h"
+#include "policies/policy_settings.h"
+#include "policies/rdt_files.h"
+#include "policies/recorded_fields.h"
+#include "policies/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/own_fields.h"
 #include "train/jobs/policy_batch.h"
@@ -33,6 +32,7 @@
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
+#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 namespace {
@@ -77,7 +77,7 @@ class PolicyJob : public Job {
       fields.add("sampled", sampled_, "validation samples for which actions are drawn and compared; 0: none");
     });
     model_.rdt.before_episode = "background";  // of new trainings
-    fields.section("model", [&] { policy::describe(fields, model_); });
+    fields.section("model", [&] { policies::describe(fields, model_); });
     fields_ = &fields;
     run_ = &run;
     fields.alias("data.path", "data.paths");
@@ -96,7 +96,7 @@ class PolicyJob : public Job {
                                std::pair(&data_.images, "data.images")})
       data::take_entries_of_sets(*list, data_.names, data_.paths.size(), what);
     choose_fields();
-    policy::check(resumes() ? policy::without_files(model_) : model_);
+    policies::check(resumes() ? policies::without_files(model_) : model_);
     shape_windows();
     choose_instruction();
     data::RobotDataSettings combined = data_;
@@ -113,7 +113,7 @@ class PolicyJob : public Job {
           model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_,
           {.mean = resumes(),
            .frequency = fields_->was_set("model.rdt.ctrl_freq") || fields_->was_set("model.rdt.ctrl_freqs")});
-    policy::check(resumes() ? policy::without_files(model_) : model_);
+    policies::check(resumes() ? policies::without_files(model_) : model_);
     if (const std::vector<std::string> differences = train_->differences(); !differences.empty())
       log::warning(
           "the data sets hardly share the range of {}: where they mean different things, a sign or a unit, list that "
@@ -126,8 +126,8 @@ class PolicyJob : public Job {
     check_reach();
     if (!validation_splits_.empty()) load_validation();
     if (model_.algorithm == "rdt" && !resumes())
-      policy::take_instructions(model_.rdt, told_by(model_.rdt, {train_.get(), validation_.get()}));
-    policy::check(resumes() ? policy::without_files(model_) : model_);
+      policies::take_instructions(model_.rdt, told_by(model_.rdt, {train_.get(), validation_.get()}));
+    policies::check(resumes() ? policies::without_files(model_) : model_);
     train_samples_ = with_language(train_);
     if (!validation_) return;
     validation_samples_ = with_language(validation_);
@@ -147,16 +147,16 @@ class PolicyJob : public Job {
         "the policy learnt data sets of {} Hz: say at which the actions of {} follow one another, with "
         "model.rdt.ctrl_freqs=[] model.rdt.ctrl_freq=HZ",
         list, data_.paths.front());
-    policy::check(policy::without_files(model_));
+    policies::check(policies::without_files(model_));
     shape_windows();
     choose_instruction();
     data_.augment = false;
-    data_.given_statistics = {policy::statistics_of_set(statistics.dump(), data_set, "the checkpoint's statistics")};
+    data_.given_statistics = {policies::statistics_of_set(statistics.dump(), data_set, "the checkpoint's statistics")};
     train_ = std::make_shared<data::RobotWindows>(data_);
     take_shapes();
     PredictionRequest request{.samples = with_language(train_), .has_truth = true};
     if (!data_.images.empty()) request.batch_size = 64;
-    request.row = policy::algorithm_of(model_).newest_row(model_);
+    request.row = policies::algorithm_of(model_).newest_row(model_);
     // As they were recorded: what a sample holds is normalised, and clipped to the training's range.
     const data::EpisodeSource& source = train_->source(0);
     const data::ComponentVector actions(given_->texts(), source, "actions");
@@ -228,14 +228,14 @@ class PolicyJob : public Job {
   }
 
   std::shared_ptr<torch::nn::Module> make_model(std::uint64_t seed) const override {
-    return policy::make_policy(resumes() ? policy::without_files(model_) : model_, seed);
+    return policies::make_policy(resumes() ? policies::without_files(model_) : model_, seed);
   }
 
   at::Tensor loss(torch::nn::Module& model, const parallel::Batch& batch) const override {
     return models::as_policy(model).loss(train::observations_of(layout_, batch), batch.at("action"));
   }
 
-  std::string loss_name() const override { return policy::algorithm_of(model_).loss_name(model_); }
+  std::string loss_name() const override { return policies::algorithm_of(model_).loss_name(model_); }
 
   std::vector<std::string> validation_figure_names() const override {
     if (sampled_ == 0) return {};
@@ -366,7 +366,7 @@ class PolicyJob : public Job {
 
  protected:
   data::RobotDataSettings data_;
-  policy::PolicySettings model_;
+  policies::PolicySettings model_;
 
  private:
   static constexpr std::int64_t kExamples = 6;
@@ -380,7 +380,7 @@ class PolicyJob : public Job {
     if (checkpoint != "auto") return checkpoint;
     if (run_->resume.empty()) return {};
     const std::filesystem::path folder = std::filesystem::path(run_->resume) / "checkpoints";
-    return policy::CheckpointFolder(folder).steps().empty() ? std::filesystem::path() : folder;
+    return weights::CheckpointFolder(folder).steps().empty() ? std::filesystem::path() : folder;
   }
 
   /// Whether all weights come from a checkpoint: files to begin with are not read then, and need not be there any more.
@@ -439,7 +439,7 @@ class PolicyJob : public Job {
   void shape_windows() {
     if (model_.low_dim.empty()) model_.low_dim = data_.proprio;
     if (model_.rgb.empty()) model_.rgb = data_.images;
-    const policy::Algorithm& algorithm = policy::algorithm_of(model_);
+    const policies::Algorithm& algorithm = policies::algorithm_of(model_);
     const auto follow = [&](const char* field, int& setting, int wanted) {
       COHORT_THROW_UNLESS(!fields_->was_set(field) || setting == wanted,
                           "{}={} contradicts the model, from which it follows as {}; leave it out", field, setting,
@@ -505,11 +505,11 @@ class PolicyJob : public Job {
     }
     std::vector<std::string> components = data_.proprio;
     components.insert(components.end(), data_.actions.begin(), data_.actions.end());
-    model_.recorded_fields = policy::recorded_fields(source, names.components(0, components));
+    model_.recorded_fields = policies::recorded_fields(source, names.components(0, components));
     for (std::size_t set = 1; set < train_->sets(); ++set)
-      policy::add_fields(model_.recorded_fields,
-                         policy::recorded_fields(train_->source(set), names.components(set, components)));
-    given_.emplace(names.components(0, data_.actions), widths_, policy::fields_of(model_.recorded_fields),
+      policies::add_fields(model_.recorded_fields,
+                           policies::recorded_fields(train_->source(set), names.components(set, components)));
+    given_.emplace(names.components(0, data_.actions), widths_, policies::fields_of(model_.recorded_fields),
                    data::FieldVector::Use::kGiven, data_.action_answers);
     take_recorded_pictures();
     layout_ = {.low_dim = model_.low_dim,
@@ -518,23 +518,23 @@ class PolicyJob : public Job {
                .images = data_.images,
                .language = model_.language.enabled() ? model_.language.name : "",
                .in_episode = model_.algorithm == "rdt" && model_.rdt.before_episode == "background" &&
-                             policy::algorithm_of(model_).observation_steps(model_) > 1,
-               .frames = policy::algorithm_of(model_).observation_steps(model_)};
+                             policies::algorithm_of(model_).observation_steps(model_) > 1,
+               .frames = policies::algorithm_of(model_).observation_steps(model_)};
   }
 
   /// Whoever evaluates the policy draws its pictures as those of the data were drawn.
   void take_recorded_pictures() {
     if (data_.images.empty()) return;
-    model_.recorded = policy::recorded_pictures(
+    model_.recorded = policies::recorded_pictures(
         train_->source(0), data::NamesOfSets(data_.names, data_.paths.size()).picture(0, data_.images[0]));
     for (std::size_t set = 0; set < train_->sets(); ++set)
       for (const std::string& field : data::NamesOfSets(data_.names, data_.paths.size()).pictures(set, data_.images))
-        model_.recorded = policy::common(model_.recorded, policy::recorded_pictures(train_->source(set), field));
+        model_.recorded = policies::common(model_.recorded, policies::recorded_pictures(train_->source(set), field));
   }
 
   /// A sampler that clamps what it draws must be able to draw every action of the data.
   void check_reach() const {
-    const std::optional<double> reach = policy::algorithm_of(model_).reach(model_);
+    const std::optional<double> reach = policies::algorithm_of(model_).reach(model_);
     if (!reach) return;
     constexpr double kRounding = 1e-5;  // of a normalisation in float32
     for (std::size_t set = 0; set < train_->sets(); ++set) {
@@ -585,11 +585,11 @@ class PolicyJob : public Job {
     layout_.lang_row = model_.algorithm == "rdt" && !model_.rdt.instructions.empty();
     layout_.ctrl_freq = !frequencies().empty();
     if (layout_.lang_row || layout_.ctrl_freq)
-      return std::make_shared<policy::InstructionWindows>(
+      return std::make_shared<policies::InstructionWindows>(
           windows, rdt_instruction_rows(model_.rdt, *windows, !data_.instruction.empty()), frequencies());
     if (!model_.language.enabled()) return windows;
-    return std::make_shared<policy::LanguageWindows>(
-        windows, policy::embed_instructions(model_.language, windows->instructions()));
+    return std::make_shared<policies::LanguageWindows>(
+        windows, policies::embed_instructions(model_.language, windows->instructions()));
   }
 
   /// Actions of validation samples, as many of each, back to the units of the data set that the sample is of.
@@ -604,7 +604,7 @@ class PolicyJob : public Job {
   std::vector<std::string> elements_of(const std::string& component) const {
     const data::ComponentText parts(component);
     if (!parts.transforms.empty()) return {};
-    for (const data::RecordedField& field : policy::fields_of(model_.recorded_fields)) {
+    for (const data::RecordedField& field : policies::fields_of(model_.recorded_fields)) {
       if (field.name != parts.field || field.elements.empty()) continue;
       const auto [low, high] = parts.range(field.width);
       return {field.elements.begin() + low, field.elements.begin() + high};

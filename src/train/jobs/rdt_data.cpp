@@ -14,10 +14,10 @@
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "models/rdt/state_vector.h"
-#include "policy/checkpoint_folder.h"
-#include "policy/instruction_embeddings.h"
-#include "policy/rdt_files.h"
+#include "policies/instruction_embeddings.h"
+#include "policies/rdt_files.h"
 #include "train/jobs/rdt_statistics.h"
+#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 namespace {
@@ -152,14 +152,14 @@ std::vector<std::string> place_rdt_numbers(models::RdtSettings& rdt, const data:
 
 std::string before_episode_of(const std::filesystem::path& checkpoint) {
   namespace fs = std::filesystem;
-  fs::path state = checkpoint / policy::kStateFile;
+  fs::path state = checkpoint / weights::kStateFile;
   std::error_code error;
   for (const fs::path& folder : {checkpoint, checkpoint / "checkpoints"}) {
     if (fs::exists(state, error)) break;
-    const policy::CheckpointFolder checkpoints(folder);
+    const weights::CheckpointFolder checkpoints(folder);
     const std::vector<std::int64_t> steps = checkpoints.steps();
     if (steps.empty()) continue;
-    state = checkpoints.checkpoint(checkpoints.last().value_or(steps.back())) / policy::kStateFile;
+    state = checkpoints.checkpoint(checkpoints.last().value_or(steps.back())) / weights::kStateFile;
   }
   std::string said = models::RdtSettings().before_episode;
   // What is wrong with a checkpoint is said where it is read as a whole.
@@ -172,7 +172,7 @@ std::string before_episode_of(const std::filesystem::path& checkpoint) {
 }
 
 std::string rdt_instruction_field(const models::RdtSettings& rdt, const data::RobotDataSettings& data, bool carried) {
-  const bool several = carried ? !rdt.instructions.empty() : policy::has_instruction_texts(rdt);
+  const bool several = carried ? !rdt.instructions.empty() : policies::has_instruction_texts(rdt);
   COHORT_THROW_UNLESS(rdt.instruction.empty() || several,
                       "model.rdt.instruction=\"{}\": model.rdt.lang_embed must name embeddings with their texts, as "
                       "`cohort data embed` writes them",
@@ -210,7 +210,7 @@ std::vector<std::int64_t> rdt_instruction_rows(const models::RdtSettings& rdt, c
     COHORT_THROW_UNLESS(found != rdt.instructions.end(),
                         "the data tell \"{}\", which the policy has no lang_embed of; it carries those that it was "
                         "trained with: begin a training with model.rdt.lang_embed=FILE that has it ({})",
-                        text, policy::embed_command(text));
+                        text, policies::embed_command(text));
     rows.push_back(found - rdt.instructions.begin());
   }
   return rows;

@@ -9,9 +9,9 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "policy/hub_models.h"
 #include "train/deepspeed_file.h"
 #include "train/jobs/rdt_config.h"
+#include "weights/hub_models.h"
 
 namespace cohort::train {
 namespace {
@@ -170,9 +170,9 @@ class Reader {
       // main.py looks for the name in its one output folder; here every run has checkpoints of its own.
       resume_from_ = value;
     } else if (flag == "pretrained_model_name_or_path") {
-      set("model.initial_weights=" + policy::find_hub_model("--" + flag, value).string());
+      set("model.initial_weights=" + weights::find_hub_model("--" + flag, value).string());
     } else if (flag == "pretrained_vision_encoder_name_or_path") {
-      set("model.rdt.vision_weights=" + policy::find_hub_model("--" + flag, value).string());
+      set("model.rdt.vision_weights=" + weights::find_hub_model("--" + flag, value).string());
     } else if (flag == "pretrained_text_encoder_name_or_path") {
       text_encoder_ = value;
     } else if (flag == "report_to") {

@@ -55,7 +55,7 @@ void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std
 }
 
 /// On RLDS data the instruction's embedding is no field: it is made from the text.
-void take_language(policy::PolicySettings& model, std::vector<std::string>& refused) {
+void take_language(policies::PolicySettings& model, std::vector<std::string>& refused) {
   const auto found = std::find(model.low_dim.begin(), model.low_dim.end(), model.language.name);
   if (found == model.low_dim.end()) return;
   if (found + 1 != model.low_dim.end())
@@ -68,7 +68,7 @@ void take_language(policy::PolicySettings& model, std::vector<std::string>& refu
 }  // namespace
 
 void read_policy(const std::string& algorithm, const Json& algo, const Json& observation, const std::string& source,
-                 models::ObservationOrder order, policy::PolicySettings& model, TrainingRules& rules) {
+                 models::ObservationOrder order, policies::PolicySettings& model, TrainingRules& rules) {
   COHORT_THROW_UNLESS(algorithm == "diffusion_policy" || algorithm == "bc",
                       "algo_name = \"{}\" is not supported; there are diffusion_policy and bc", algorithm);
   const bool has_diffusion_section = algorithm == "diffusion_policy";

@@ -5,7 +5,7 @@
 
 #include "core/config.h"
 #include "models/diffusion_policy/robomimic_config.h"
-#include "policy/policy_settings.h"
+#include "policies/policy_settings.h"
 
 namespace cohort::train {
 
@@ -20,7 +20,7 @@ struct TrainingRules {
 /// `algorithm`: algo_name, "diffusion_policy" or "bc". `order`: how observations are joined; kAsListed is RLDS, where
 /// an instruction's embedding is no field. Throws Error naming every key that cannot be honoured.
 void read_policy(const std::string& algorithm, const config::Json& algo, const config::Json& observation,
-                 const std::string& source, models::ObservationOrder order, policy::PolicySettings& model,
+                 const std::string& source, models::ObservationOrder order, policies::PolicySettings& model,
                  TrainingRules& rules);
 
 }  // namespace cohort::train

@@ -12,8 +12,8 @@
 #include "data/robot_windows.h"
 #include "models/diffusion_policy/json_section.h"
 #include "models/diffusion_policy/robomimic_config.h"
-#include "policy/algorithm.h"
-#include "policy/policy_settings.h"
+#include "policies/algorithm.h"
+#include "policies/policy_settings.h"
 #include "train/jobs/robomimic_names.h"
 #include "train/jobs/robomimic_overrides.h"
 #include "train/jobs/robomimic_policy.h"
@@ -149,7 +149,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   for (std::string& line : r.refused)
     if (line.starts_with(".")) line.erase(0, 1);
 
-  policy::PolicySettings model;
+  policies::PolicySettings model;
   TrainingRules rules;
   // Of another algorithm's sequences nothing can be said.
   const bool understood = algorithm == "diffusion_policy" || algorithm == "bc";
@@ -184,7 +184,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
           "diffusion policy's");
   } else {
     const std::int64_t rows = r.frame_stack + r.seq_length - 1;
-    const policy::Algorithm& learner = policy::algorithm_of(model);
+    const policies::Algorithm& learner = policies::algorithm_of(model);
     const int frames = learner.frames_per_decision(model), action_rows = learner.action_steps(model);
     if (understood && r.frame_stack != frames)
       r.refused.push_back(
@@ -334,7 +334,8 @@ config::Json settings_of_robomimic_words(const std::string& path, const std::vec
       return own == setting || (is_length(own) && is_length(setting));
     };
     const auto rival = [&](const std::string& setting) {
-      const auto found = std::find_if(of_job.begin(), of_job.end(), [&](const auto& text) { return sets(text, setting); });
+      const auto found =
+          std::find_if(of_job.begin(), of_job.end(), [&](const auto& text) { return sets(text, setting); });
       return found == of_job.end() ? std::string() : *found;
     };
     const bool outranked =
