@@ -27,17 +27,17 @@
 #include "rl/run_output.h"
 #include "rl/run_watch.h"
 #include "rl/runner.h"
+#include "run/continue_command.h"
+#include "run/initial_weights.h"
+#include "run/launched_job.h"
+#include "run/stop_request.h"
 #include "sim/host_memory.h"
 #include "tasks/registry.h"
 #include "tasks/task_check.h"
 #include "tensors/convert.h"
 #include "tensors/processor.h"
 #include "train/checkpoint_writer.h"
-#include "train/continue_command.h"
-#include "train/initial_weights.h"
-#include "train/job_runs.h"
-#include "train/run_banner.h"
-#include "train/stop_request.h"
+#include "run/banner.h"
 #include "weights/checkpoint.h"
 
 namespace cohort::rl {
@@ -82,7 +82,7 @@ std::vector<std::pair<std::string, std::string>> banner(const PpoRunSettings& se
           {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
                           runner.networks()->observation_width(), runner.networks()->action_width(), spec.horizon,
                           spec.control_period, join(spec.reward_terms, " + "))},
-          {"model", train::describe_model(*runner.networks())},
+          {"model", run::describe_model(*runner.networks())},
           {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each",
                               settings.runner.max_iterations, settings.n_envs, settings.runner.num_steps_per_env,
                               settings.algorithm.num_learning_epochs, settings.algorithm.num_mini_batches)},
@@ -182,8 +182,8 @@ class Training {
   }
   /// A signal reaches ranks at different times; all end behind the same iteration.
   bool some_rank_stops() {
-    if (ranks_.size() == 1) return train::stop_requested();
-    at::Tensor wishes = at::full({1}, train::stop_requested() ? 1.0 : 0.0, at::kDouble);
+    if (ranks_.size() == 1) return run::stop_requested();
+    at::Tensor wishes = at::full({1}, run::stop_requested() ? 1.0 : 0.0, at::kDouble);
     ranks_.mean(wishes);
     return wishes.item<double>() > 0;
   }
@@ -276,8 +276,8 @@ std::string run_to_resume(const PpoRunSettings& settings, const std::vector<std:
   if (!settings.resume.empty() && settings.resume != "auto") return settings.resume;
   std::string found;
   if (!group || group->rank() == 0)
-    found = train::find_run(settings.resume, fs::path(settings.output_dir) / settings.name, train::read_launched_job(),
-                            overrides);
+    found = run::find_run(settings.resume, fs::path(settings.output_dir) / settings.name, run::read_launched_job(),
+                          overrides);
   return group ? group->broadcast_bytes(found) : found;
 }
 
@@ -384,7 +384,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   if (point)
     go_on_from(*point, settings, resolved_as_given, first, runner);
   else if (!settings.init_from.empty())
-    runner.begin_with(train::read_initial_weights(settings.init_from, "ppo"));
+    runner.begin_with(run::read_initial_weights(settings.init_from, "ppo"));
   if (point && was_finished(settings, runner.iteration(), group.get())) {
     log::info(
         "{}: this training was finished at iteration {}; its folder was left as it was. To train on, raise "
@@ -405,7 +405,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
       claimed.emplace(settings.output_dir, settings.name);
     const report::RunFolder& folder = claimed->folder();
     log::add_file(folder.log_file().string());
-    train::record_job(folder.path(), train::read_launched_job(), overrides);
+    run::record_job(folder.path(), run::read_launched_job(), overrides);
     folder.save_configuration(resolved.dump(2) + "\n", overrides);
     const auto rows = banner(settings, *task, runner, ranks, devices);
     for (const auto& [label, text] : rows) log::info("{:<9} {}", label, text);
@@ -414,7 +414,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     if (!point && !settings.init_from.empty()) log::info("{:<9} of {}", "weights", settings.init_from);
     if (resumes && !point)
       log::warning("{}: there is no checkpoint to continue; training begins anew", settings.resume);
-    output.emplace(settings, folder, rows, train::watched_gpus(cuda_indices(devices), environment.local_world_size));
+    output.emplace(settings, folder, rows, run::watched_gpus(cuda_indices(devices), environment.local_world_size));
     output->begin(runner.iteration(), resumes);
     claimed->keep();
   }
@@ -429,8 +429,8 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
                                  .job = "ppo",
                                  .device = names_of(devices),
                                  .batch_size = shares.environments});
-  train::install_stop_signals(
-      first ? "stops after this iteration, with a checkpoint; Ctrl-C again: at once, without one" : nullptr);
+  run::install_stop_signals(first ? "stops after this iteration, with a checkpoint; Ctrl-C again: at once, without one"
+                                  : nullptr);
   Training training(settings, *task, runner, ranks, watch, output ? &*output : nullptr,
                     claimed ? &claimed->folder() : nullptr, resolved.dump());
   if (point) training.resumed();
@@ -442,15 +442,15 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
     if (output) {
       output->finish(format("failed: {}", e.what()), true, seconds());
       log::info("what was saved goes on, once the cause is mended, with: {}",
-                train::continue_command(settings.program, claimed->folder().path(), environment).text);
+                run::continue_command(settings.program, claimed->folder().path(), environment).text);
     }
     throw;
   }
   const bool stopped = runner.iteration() < settings.runner.max_iterations;
-  const std::vector<train::RankTotals> of_ranks = watch.of_all_ranks();
+  const std::vector<run::RankTotals> of_ranks = watch.of_all_ranks();
   if (first) {
     const report::RunFolder& folder = claimed->folder();
-    const train::ContinueCommand command = train::continue_command(settings.program, folder.path(), environment);
+    const run::ContinueCommand command = run::continue_command(settings.program, folder.path(), environment);
     const std::string remark = command.remark.empty() ? "" : ", " + command.remark + ",";
     const std::string status =
         stopped ? format("stopped at iteration {}; continue{} with: {}", runner.iteration(), remark, command.text)
@@ -470,7 +470,7 @@ int run(PpoRunSettings& settings, const config::Fields& fields, const std::vecto
   }
   watch.end(stopped ? "stopped" : "finished");
   if (group) group->close();
-  return stopped && train::stop_signal() != 0 ? 128 + train::stop_signal() : 0;
+  return stopped && run::stop_signal() != 0 ? 128 + run::stop_signal() : 0;
 }
 
 }  // namespace cohort::rl

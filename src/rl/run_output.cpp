@@ -10,13 +10,13 @@
 #include "core/log.h"
 #include "report/metric_names.h"
 #include "report/run_report.h"
-#include "train/rank_shares.h"
+#include "run/rank_shares.h"
 
 namespace cohort::rl {
 namespace {
 
 void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const IterationTimes& times,
-                     double steps_per_s, const std::optional<train::GpuLoad>& gpus, const train::HostLoad& host) {
+                     double steps_per_s, const std::optional<run::GpuLoad>& gpus, const run::HostLoad& host) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, i.losses.loss},
                                        {metric::kLearningRate, i.learning_rate},
@@ -41,7 +41,7 @@ void write_iteration(report::MetricsWriter& metrics, const Iteration& i, const I
     values.push_back({metric::kExchangeTime, times.exchange});
     values.push_back({metric::kLeastComputeTime, times.least_compute});
   }
-  const train::GpuLoad of_gpus = gpus.value_or(train::GpuLoad());
+  const run::GpuLoad of_gpus = gpus.value_or(run::GpuLoad());
   for (const auto& [name, value] :
        {std::pair(metric::kHostBusyCores, host.busy_cores), std::pair(metric::kHostLoad, host.load),
         std::pair(metric::kHostMemory, host.memory), std::pair(metric::kGpuUtilization, of_gpus.utilization),
@@ -159,7 +159,7 @@ void PpoOutput::say_figures(const Iteration& iteration) {
 }
 
 void PpoOutput::finish(const std::string& status, bool failed, double seconds,
-                       const std::vector<train::RankTotals>& ranks) {
+                       const std::vector<run::RankTotals>& ranks) {
   if (progress_ && last_) progress_->update(last_->number, progress_fields(*last_, steps_per_s_));
   if (progress_) progress_->finish();
   if (last_) {
@@ -193,7 +193,7 @@ void PpoOutput::finish(const std::string& status, bool failed, double seconds,
     content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
     if (last_->reward_terms.size() > 1)
       content.summary.emplace_back("reward terms", "mean of a step in the last iteration: " + terms_text(*last_));
-    for (auto& row : train::rank_shares(ranks, "an iteration")) content.summary.push_back(std::move(row));
+    for (auto& row : run::rank_shares(ranks, "an iteration")) content.summary.push_back(std::move(row));
   }
   content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
   report::write_run_report(folder_, std::move(results), last_ ? last_->number : 0,

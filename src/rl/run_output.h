@@ -14,16 +14,16 @@
 #include "rl/run.h"
 #include "rl/run_watch.h"
 #include "rl/runner.h"
+#include "run/gpu_watch.h"
+#include "run/host_watch.h"
 #include "tasks/task.h"
-#include "train/gpu_watch.h"
-#include "train/host_watch.h"
 
 namespace cohort::rl {
 
 class PpoOutput {
  public:
   /// `banner`: what the run is, for log and report. `gpus`: NVML's numbers of those that are watched
-  /// (train::watched_gpus).
+  /// (run::watched_gpus).
   PpoOutput(const PpoRunSettings& settings, const report::RunFolder& folder,
             std::vector<std::pair<std::string, std::string>> banner, std::vector<int> gpus);
 
@@ -34,7 +34,7 @@ class PpoOutput {
   void sync() { metrics_->sync(); }
   /// Draws the report. status: "finished", "stopped ...", "failed: ...". `ranks`: what each has done, where that is
   /// known.
-  void finish(const std::string& status, bool failed, double seconds, const std::vector<train::RankTotals>& ranks = {});
+  void finish(const std::string& status, bool failed, double seconds, const std::vector<run::RankTotals>& ranks = {});
 
  private:
   /// Figures of the iteration for the log, ten times in a run.
@@ -49,8 +49,8 @@ class PpoOutput {
   std::optional<Iteration> last_;
   std::int64_t last_table_ = 0;  ///< which of the tables of figures was the last that was said
   bool succeeded_ = false;       ///< in some episode so far
-  train::HostWatch host_;
-  train::GpuWatch gpus_;
+  run::HostWatch host_;
+  run::GpuWatch gpus_;
   double steps_per_s_ = 0, collecting_s_ = 0, learning_s_ = 0;
 };
 

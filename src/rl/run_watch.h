@@ -23,8 +23,8 @@
 #include "dist/recovery.h"
 #include "monitor/rank_status.h"
 #include "rl/ranks.h"
-#include "train/rank_beats.h"
-#include "train/step_stats.h"
+#include "run/rank_beats.h"
+#include "run/beat.h"
 
 namespace cohort::rl {
 
@@ -73,20 +73,20 @@ class RunWatch {
   Saving saving() { return Saving(*this); }
 
   /// Of every rank, in their order. Collective.
-  std::vector<train::RankTotals> of_all_ranks();
+  std::vector<run::RankTotals> of_all_ranks();
   /// finished or stopped.
   void end(const char* state);
 
  private:
   void beat(launch::RankPhase phase);
-  train::RankTotals totals() const;
+  run::RankTotals totals() const;
 
   Ranks& ranks_;
   c10::Device device_;
   Settings settings_;
   std::unique_ptr<dist::Recovery> launcher_;  ///< null: not `cohort launch`
-  std::optional<train::RankBeats> beats_;
-  train::BeatObserver observe_;
+  std::optional<run::RankBeats> beats_;
+  run::BeatObserver observe_;
   std::int64_t first_ = 0, iteration_ = 0;
   std::chrono::steady_clock::time_point began_, interval_began_;
   double exchange_before_ = 0, exchange_before_interval_ = 0;

@@ -22,20 +22,20 @@
 #include "report/metric_names.h"
 #include "report/result_links.h"
 #include "report/run_folder.h"
+#include "run/initial_weights.h"
+#include "run/launched_job.h"
+#include "run/rank_beats.h"
+#include "run/resume_target.h"
+#include "run/same_settings.h"
+#include "run/stop_request.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "tensors/processor.h"
-#include "train/initial_weights.h"
-#include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/precision.h"
-#include "train/rank_beats.h"
-#include "train/resume_target.h"
 #include "train/run_output.h"
 #include "train/run_test_set.h"
-#include "train/same_settings.h"
-#include "train/stop_request.h"
 #include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
@@ -70,7 +70,7 @@ void check_ranks_agree(const Job& job, const config::Fields& fields, dist::Group
   common["job"] = job.name();
   common.update(fields.to_json());
   common["number of training samples"] = job.dataset(Part::kTrain)->size();
-  check_same_settings(common, group);
+  run::check_same_settings(common, group);
 }
 
 /// Rank 0 makes (or opens) the folder, claims it, and tells the others.
@@ -103,9 +103,10 @@ bool as_rank_0_says(bool of_rank_0, dist::Group* group) {
 /// A job that was started again goes on with its own run. Every rank looks for it: rank 0 makes a new one only after
 /// all of them have.
 void choose_run(RunSettings& settings, const std::vector<std::string>& overrides) {
-  const LaunchedJob launched = read_launched_job();
+  const run::LaunchedJob launched = run::read_launched_job();
   const std::string asked = settings.resume;
-  settings.resume = find_run(asked, std::filesystem::path(settings.output_dir) / settings.name, launched, overrides);
+  settings.resume =
+      run::find_run(asked, std::filesystem::path(settings.output_dir) / settings.name, launched, overrides);
   // Where it began is behind it: it goes on from its own last checkpoint, unless one of them was named now.
   const bool own = settings.resume != asked || launched.restarted();
   if (own && !settings.resume.empty() &&
@@ -255,7 +256,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   const auto collective_timeout = timeout_of("dist.collective_timeout_s", settings.collective_timeout_s);
 
   // Bad input ends the run here, before a device, a port or a folder is touched.
-  if (!settings.resume.empty()) check_data_of_run(fields);
+  if (!settings.resume.empty()) run::check_data_of_run(fields);
   job.load();
   COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
   check_watched_metric(job, settings);
@@ -285,7 +286,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   if (!model) model = job.make_model(settings.train.seed);
   // A run that goes on has its own weights, whatever it began with.
   if (!settings.init_from.empty() && settings.resume.empty())
-    load(*model, read_initial_weights(settings.init_from, job.name()));
+    load(*model, run::read_initial_weights(settings.init_from, job.name()));
   const auto in_its_type = [&settings](std::shared_ptr<torch::nn::Module> made) {
     if (settings.train.weights == "bf16") convert_parameters(*made, at::kBFloat16);
     return made;
@@ -311,7 +312,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   if (first)
     training.started = [&, begin = training.started](std::int64_t step) {
       begin(step);
-      record_job(folder.path(), read_launched_job(), overrides);
+      run::record_job(folder.path(), run::read_launched_job(), overrides);
       if (settings.links_results) report::link_results(settings.output_dir, folder.path());
     };
   if (settings.rollout.enabled) {
@@ -333,15 +334,15 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   training.constant_buffers = settings.parallel.ddp.constant_buffers;
 
   training.first_step = tell_first_step;
-  RankBeats beats(folder.path(), {.rank = environment.rank,
-                                  .world_size = environment.world_size,
-                                  .job = job.name(),
-                                  .device = device_names(plan.devices),
-                                  .batch_size = plan.batch_size});
+  run::RankBeats beats(folder.path(), {.rank = environment.rank,
+                                       .world_size = environment.world_size,
+                                       .job = job.name(),
+                                       .device = device_names(plan.devices),
+                                       .batch_size = plan.batch_size});
   training.beat = output.counting(settings.rank_status ? beats.observer() : BeatObserver());
 
-  install_stop_signals(first ? "stops after this step, with a checkpoint; Ctrl-C again: at once, without one"
-                             : nullptr);
+  run::install_stop_signals(first ? "stops after this step, with a checkpoint; Ctrl-C again: at once, without one"
+                                  : nullptr);
   TrainSettings train = settings.train;
   train.batch_size = plan.batch_size;
   train.global_batch_size.reset();
@@ -381,7 +382,7 @@ int run(Job& job, RunSettings& settings, const config::Fields& fields, const std
   output.finish(test ? &*test : nullptr);
   beats.end(result.status == TrainStatus::kStopped ? "stopped" : "finished");
   if (group) group->close();
-  if (result.status == TrainStatus::kStopped && stop_signal() != 0) return 128 + stop_signal();
+  if (result.status == TrainStatus::kStopped && run::stop_signal() != 0) return 128 + run::stop_signal();
   return 0;
 }
 

@@ -13,7 +13,8 @@
 #include "core/utf8.h"
 #include "dist/rank_environment.h"
 #include "report/metric_names.h"
-#include "train/continue_command.h"
+#include "run/banner.h"
+#include "run/continue_command.h"
 #include "train/run_banner.h"
 
 namespace cohort::train {
@@ -21,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::optional<GpuLoad>& gpus,
-                const HostLoad& host, const TrainSettings& settings) {
+void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::optional<run::GpuLoad>& gpus,
+                const run::HostLoad& host, const TrainSettings& settings) {
   namespace metric = report::metric;
   std::vector<report::TagValue> values{{metric::kTrainLoss, s.loss},
                                        {metric::kLearningRate, s.lr},
@@ -55,7 +56,7 @@ void write_step(report::MetricsWriter& metrics, const StepStats& s, const std::o
   metrics.write(s.step, values);
 }
 
-std::vector<ProgressField> progress_fields(const StepStats& s, const std::optional<GpuLoad>& gpus) {
+std::vector<ProgressField> progress_fields(const StepStats& s, const std::optional<run::GpuLoad>& gpus) {
   std::vector<ProgressField> fields{{"epoch", format("{:.1f}", s.epoch_progress)},
                                     {"loss", format("{:.4f}", s.loss)},
                                     {"lr", format("{:.2e}", s.lr)},
@@ -93,7 +94,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::string status_of(const TrainResult& result, const ContinueCommand& command) {
+std::string status_of(const TrainResult& result, const run::ContinueCommand& command) {
   switch (result.status) {
     case TrainStatus::kFinished:
       return "finished";
@@ -141,7 +142,7 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
   std::vector<int> own;
   for (const DeviceId device : plan.devices)
     if (device.kind == DeviceKind::kCuda) own.push_back(device.index);
-  if (claimed_) gpus_.emplace(watched_gpus(own, dist::read_rank_environment().local_world_size));
+  if (claimed_) gpus_.emplace(run::watched_gpus(own, dist::read_rank_environment().local_world_size));
   summary_.banner = banner_rows(trainable_, settings_, plan, model);
   say_banner(summary_.banner, claimed_ != nullptr);
   for (const std::string& warning : plan.warnings) log::warning("{}", warning);
@@ -170,7 +171,7 @@ void RunOutput::announce(const parallel::Plan& plan, const torch::nn::Module& mo
   // What follows from others is long, and one line in a hundred is wanted: the files have it.
   log::write_to_files(log::Level::kInfo, format("{:<9} all of them in {}; other than the defaults:", "settings",
                                                 folder_.config_file().string()));
-  for (const std::string& line : settings_lines(changed_))
+  for (const std::string& line : run::settings_lines(changed_))
     log::write_to_files(log::Level::kInfo, format("{:<9} {}", "", line));
 }
 
@@ -224,7 +225,7 @@ void RunOutput::observe_step(const StepStats& s) {
   if (const auto line = pace_->made(s.step, steady_seconds())) log::info("{}", *line);
   summary_.samples_per_s = s.samples_per_s;
   summary_.result.step = s.step;
-  const std::optional<GpuLoad> gpus = gpus_->read();
+  const std::optional<run::GpuLoad> gpus = gpus_->read();
   summary_.gpu_utilization = gpus_->mean_utilization();
   write_step(*metrics_, s, gpus, host_.read(), settings_.train);
   skips_.observe(s);
@@ -260,7 +261,8 @@ void RunOutput::trained(const TrainResult& result, double seconds) {
   progress_.reset();
   summary_.result = result;
   summary_.seconds = seconds;
-  const ContinueCommand command = continue_command(settings_.program, folder_.path(), dist::read_rank_environment());
+  const run::ContinueCommand command =
+      run::continue_command(settings_.program, folder_.path(), dist::read_rank_environment());
   summary_.status = status_of(result, command);
   if (result.status == TrainStatus::kStopped) {
     log::info("training stopped by a signal at step {} after {}; go on{} with", result.step, format_duration(seconds),

@@ -12,8 +12,8 @@
 #include "dist/group.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
-#include "train/gpu_watch.h"
-#include "train/host_watch.h"
+#include "run/gpu_watch.h"
+#include "run/host_watch.h"
 #include "train/loop.h"
 #include "train/run.h"
 #include "train/run_report.h"
@@ -74,8 +74,8 @@ class RunOutput {
   std::int64_t total_steps_ = 0;
   std::optional<std::uintmax_t> log_bytes_;  // of a resumed run's log, before this process wrote to it
   SkipWarning skips_;
-  std::optional<GpuWatch> gpus_;  ///< on rank 0
-  HostWatch host_;
+  std::optional<run::GpuWatch> gpus_;  ///< on rank 0
+  run::HostWatch host_;
   std::optional<report::MetricsWriter> metrics_;
   std::optional<Progress> progress_;
   std::optional<Pace> pace_;

@@ -8,7 +8,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "report/run_report.h"
-#include "train/rank_shares.h"
+#include "run/rank_shares.h"
 #include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
@@ -72,7 +72,7 @@ void write_report(const Trainable& trainable, const RunSettings& settings, const
   content.summary = {summary.banner.begin(), summary.banner.end()};
   content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
                                                  format_duration(summary.seconds), summary.samples_per_s));
-  for (auto& row : rank_shares(summary.result.ranks, "a step")) content.summary.push_back(std::move(row));
+  for (auto& row : run::rank_shares(summary.result.ranks, "a step")) content.summary.push_back(std::move(row));
   if (summary.gpu_utilization)
     content.summary.emplace_back(
         "GPUs", format("busy {:.0f} % of the time{}", *summary.gpu_utilization,

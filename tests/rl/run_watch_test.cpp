@@ -46,7 +46,7 @@ TEST(RunWatch, AnIterationIsDividedIntoComputingExchangingAndSaving) {
   EXPECT_EQ(second.exchange, 0) << "what is behind it does not count again";
   EXPECT_EQ(second.checkpoint, 0);
   EXPECT_LE(second.whole, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
-  const std::vector<train::RankTotals> all = watch.of_all_ranks();
+  const std::vector<run::RankTotals> all = watch.of_all_ranks();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].steps, 2) << "of this process";
   EXPECT_EQ(all[0].samples, 2 * 512);

@@ -12,7 +12,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace cohort::train {
+namespace cohort::run {
 
 struct InitialWeights {
   std::string source;  ///< the checkpoint that they are of
@@ -27,4 +27,4 @@ InitialWeights read_initial_weights(const std::string& path, const std::string& 
 /// Copies them into the module. Throws Error naming tensors that are missing, left over, or of another shape.
 void load(torch::nn::Module& module, const InitialWeights& weights);
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,10 +1,10 @@
-#include "train/host_watch.h"
+#include "run/host_watch.h"
 
 #include <cmath>
 
 #include "monitor/host_figures.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 HostLoad HostWatch::read() {
   const auto now = std::chrono::steady_clock::now();
@@ -22,4 +22,4 @@ HostLoad HostWatch::read() {
   return last_;
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,4 +1,4 @@
-#include "train/job_runs.h"
+#include "run/launched_job.h"
 
 #include <map>
 
@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "train/continue_command.h"
+#include "run/continue_command.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 namespace fs = std::filesystem;
 
@@ -115,4 +115,4 @@ TEST(ContinueCommand, HoldsTheLaunchersFlagsOrNamesTheLauncher) {
 }
 
 }  // namespace
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -6,7 +6,7 @@
 
 #include "monitor/processes.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 /// Of all processes of the machine; what it does not tell is unset.
 struct HostLoad {
@@ -28,4 +28,4 @@ class HostWatch {
   HostLoad last_;
 };
 
-}  // namespace cohort::train
+}  // namespace cohort::run

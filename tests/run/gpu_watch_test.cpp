@@ -1,9 +1,9 @@
 // What is said of the GPUs of a run, from a library with NVML's interface and two invented GPUs (tests/monitor).
-#include "train/gpu_watch.h"
+#include "run/gpu_watch.h"
 
 #include <gtest/gtest.h>
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 monitor::GpuFigures gpu(int index, int utilization, std::uint64_t memory, double power) {
@@ -42,4 +42,4 @@ TEST(GpuWatch, ReadsTheLibraryAndOpensNoneForTheCpu) {
 }
 
 }  // namespace
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,10 +1,10 @@
-#include "train/gpu_watch.h"
+#include "run/gpu_watch.h"
 
 #include <algorithm>
 
 #include "core/devices.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 constexpr std::chrono::seconds kLeastInterval{1};  // NVML's own sampling period is 1/6 to 1 s
@@ -64,4 +64,4 @@ std::vector<int> watched_gpus(const std::vector<int>& own_cuda_indices, int loca
   return indices;
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

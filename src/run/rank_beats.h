@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "monitor/rank_status.h"
-#include "train/step_stats.h"
+#include "run/beat.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 class RankBeats {
  public:
@@ -40,4 +40,4 @@ class RankBeats {
   std::chrono::steady_clock::time_point written_{};
 };
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,4 +1,4 @@
-#include "train/job_runs.h"
+#include "run/launched_job.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include "core/files.h"
 #include "core/log.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace fs = std::filesystem;
 namespace {
 
@@ -127,4 +127,4 @@ std::string find_run(const std::string& resume, const fs::path& runs, const Laun
   return "";
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

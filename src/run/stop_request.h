@@ -1,7 +1,7 @@
 /// SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 as a wish: the training finishes its step, saves a checkpoint and returns.
 #pragma once
 
-namespace cohort::train {
+namespace cohort::run {
 
 /// From now on the first SIGTERM or SIGINT only notes the wish, and is answered at once on standard error with `answer`
 /// (which lives as long as the process; null: nothing is said); a second one (core/stop_signal.h: is_same_wish) ends the
@@ -19,4 +19,4 @@ void request_stop();
 /// Forgets it.
 void clear_stop_request();
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -5,7 +5,7 @@
 
 #include "core/config.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 struct ResumeTarget {
   std::filesystem::path run;  ///< its folder
@@ -20,4 +20,4 @@ ResumeTarget resume_target(const std::string& path);
 /// paths hold in the folder where the run was begun. `fields`: the settings as they are to be used.
 void check_data_of_run(const config::Fields& fields);
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,11 +1,11 @@
-#include "train/rank_shares.h"
+#include "run/rank_shares.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/format.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 constexpr std::size_t kMostRanksShown = 16;
@@ -87,4 +87,4 @@ RankTotals totals_from(const double* v) {
           .device_bytes = v[7]};
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,4 +1,4 @@
-#include "train/stop_request.h"
+#include "run/stop_request.h"
 
 #include <atomic>
 #include <csignal>
@@ -9,7 +9,7 @@
 
 #include "core/stop_signal.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 std::atomic<bool> requested{false};
@@ -78,4 +78,4 @@ void clear_stop_request() {
   received = 0;
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,4 +1,4 @@
-#include "train/rank_beats.h"
+#include "run/rank_beats.h"
 
 #include <chrono>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "train/host_watch.h"
+#include "run/host_watch.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 monitor::RankStatus only_status(const std::filesystem::path& run) {
@@ -86,4 +86,4 @@ TEST(HostWatch, ReadsMemoryAndLoadAtOnceAndProcessorsFromTheSecondReadingOn) {
 }
 
 }  // namespace
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,8 +1,8 @@
-#include "train/rank_beats.h"
+#include "run/rank_beats.h"
 
 #include "core/log.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 constexpr std::chrono::seconds kLeastBetweenBeats{1};
@@ -75,4 +75,4 @@ void RankBeats::end(const char* state) {
   file_->write(status_);
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "train/step_stats.h"
+#include "run/beat.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 /// Rows for a report, one per rank where there are several (16 at most). `step`: what a step of the run is called, "a
 /// step" or "an iteration". Data that are not told (data_s NaN) are left out. Nothing before the first step.
@@ -22,4 +22,4 @@ std::vector<double> to_numbers(const RankTotals& totals);
 RankTotals totals_from(const double* numbers);
 inline constexpr int kTotalsNumbers = 8;  ///< how many they are
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,4 +1,4 @@
-#include "train/resume_target.h"
+#include "run/resume_target.h"
 
 #include <nlohmann/json.hpp>
 
@@ -6,7 +6,7 @@
 #include "core/utf8.h"
 #include "weights/checkpoint_folder.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace fs = std::filesystem;
 namespace {
 
@@ -87,4 +87,4 @@ void check_data_of_run(const config::Fields& fields) {
   }
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -5,7 +5,7 @@
 
 #include "dist/rank_environment.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 /// `program`: how the user calls cohort. Under `cohort launch` the command holds its flags (COHORT_LAUNCH_COMMAND), so
 /// that as many ranks go on; under another launcher it is what each of its processes runs, which `remark` says.
@@ -17,4 +17,4 @@ ContinueCommand continue_command(const std::string& program, const std::filesyst
                                  const dist::RankEnvironment& environment,
                                  const dist::VariableLookup& lookup = dist::process_variable);
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -1,4 +1,4 @@
-#include "train/same_settings.h"
+#include "run/same_settings.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "dist/group.h"
 #include "parallel/parameter_hash.h"
 
-namespace cohort::train {
+namespace cohort::run {
 namespace {
 
 /// What may differ between ranks. With a dot at the end: a whole section.
@@ -20,8 +20,8 @@ constexpr std::array<std::string_view, 25> kOfOneRank{
     // What a machine has; `backend` names it in several ways.
     "backend", "devices", "threads", "loader.", "dist.", "data.threads", "data.csv.threads", "data.cache_bytes",
     // Where files lie; the models and the numbers of samples that come of them are compared.
-    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "init_from", "model.initial_weights",
-    "model.backbone_weights", "model.language.weights", "model.language.vocabulary"};
+    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "init_from",
+    "model.initial_weights", "model.backbone_weights", "model.language.weights", "model.language.vocabulary"};
 
 bool may_differ(const std::string& path) {
   return std::ranges::any_of(
@@ -76,4 +76,4 @@ void check_same_settings(const config::Json& settings, dist::Group& group) {
                         difference(rank, all[rank], all[0]));
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

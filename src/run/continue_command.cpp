@@ -1,9 +1,9 @@
-#include "train/continue_command.h"
+#include "run/continue_command.h"
 
 #include "core/command_line.h"
 #include "core/format.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 ContinueCommand continue_command(const std::string& program, const std::filesystem::path& run,
                                  const dist::RankEnvironment& environment, const dist::VariableLookup& lookup) {
@@ -16,4 +16,4 @@ ContinueCommand continue_command(const std::string& program, const std::filesyst
           environment.launched() ? format("under the same launcher ({})", to_string(environment.source)) : ""};
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

@@ -10,7 +10,7 @@
 
 #include "dist/rank_environment.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 /// The job that this process is part of.
 struct LaunchedJob {
@@ -38,4 +38,4 @@ void record_job(const std::filesystem::path& run, const LaunchedJob& job, const 
 std::string find_run(const std::string& resume, const std::filesystem::path& runs, const LaunchedJob& job,
                      const std::vector<std::string>& arguments);
 
-}  // namespace cohort::train
+}  // namespace cohort::run

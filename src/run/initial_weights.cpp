@@ -1,4 +1,4 @@
-#include "train/initial_weights.h"
+#include "run/initial_weights.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 #include "weights/checkpoint.h"
 #include "weights/weights.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 InitialWeights read_initial_weights(const std::string& path, const std::string& job) {
   std::error_code error;
@@ -35,4 +35,4 @@ void load(torch::nn::Module& module, const InitialWeights& weights) {
   weights::load_weights(module, weights.tensors, weights.aliases, format("init_from: {}", weights.source));
 }
 
-}  // namespace cohort::train
+}  // namespace cohort::run

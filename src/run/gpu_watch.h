@@ -11,7 +11,7 @@
 
 #include "monitor/gpu_figures.h"
 
-namespace cohort::train {
+namespace cohort::run {
 
 /// Over the watched GPUs; what none of them reports is unset.
 struct GpuLoad {
@@ -46,4 +46,4 @@ class GpuWatch {
 /// "cuda:1"), and those of the other local ranks, which are the first ones. Empty for a run on the CPU.
 std::vector<int> watched_gpus(const std::vector<int>& own_cuda_indices, int local_ranks);
 
-}  // namespace cohort::train
+}  // namespace cohort::run
