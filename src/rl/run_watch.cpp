@@ -21,11 +21,6 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-void RunWatch::keep_status(const std::filesystem::path& run, monitor::RankStatus who) {
-  beats_.emplace(run, std::move(who));
-  observe_ = beats_->observer();
-}
-
 void RunWatch::begin(std::int64_t iteration) {
   first_ = iteration_ = iteration;
   began_ = interval_began_ = Clock::now();
@@ -77,9 +72,8 @@ std::vector<run::RankTotals> RunWatch::of_all_ranks() {
   return all;
 }
 
-void RunWatch::end(const char* state) {
+void RunWatch::end() {
   if (launcher_) launcher_->say(launch::RankPhase::kEnd, iteration_);
-  if (beats_) beats_->end(state);
 }
 
 void RunWatch::beat(launch::RankPhase phase) {

@@ -14,14 +14,16 @@ namespace cohort::run {
 namespace {
 
 /// What may differ between ranks. With a dot at the end: a whole section.
-constexpr std::array<std::string_view, 25> kOfOneRank{
+constexpr std::array<std::string_view, 27> kOfOneRank{
     // Results are rank 0's, and it tells the others where they are.
     "name", "output_dir", "resume", "tensorboard", "tensorboard_charts", "charts", "train.checkpoint.resume",
     // What a machine has; `backend` names it in several ways.
-    "backend", "devices", "threads", "loader.", "dist.", "data.threads", "data.csv.threads", "data.cache_bytes",
+    "backend", "devices", "threads", "learner_threads", "loader.", "dist.", "data.threads", "data.csv.threads",
+    "data.cache_bytes",
     // Where files lie; the models and the numbers of samples that come of them are compared.
-    "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache", "init_from",
-    "model.initial_weights", "model.backbone_weights", "model.language.weights", "model.language.vocabulary"};
+    "task_library", "data.path", "data.paths", "data.statistics", "data.statistics_cache", "data.index_cache",
+    "init_from", "model.initial_weights", "model.backbone_weights", "model.language.weights",
+    "model.language.vocabulary"};
 
 bool may_differ(const std::string& path) {
   return std::ranges::any_of(

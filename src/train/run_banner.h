@@ -1,9 +1,9 @@
 /// What a run says of itself before it begins: nothing is decided silently.
 #pragma once
-#include <string>
 #include <vector>
 
 #include "parallel/plan.h"
+#include "run/learner.h"
 #include "train/run.h"
 
 namespace torch::nn {
@@ -12,9 +12,9 @@ class Module;
 
 namespace cohort::train {
 
-/// Label and text: job, data, the statistics that they are scaled by, model, devices and why, effective batch, learning rate and its rule, precision.
-std::vector<std::pair<std::string, std::string>> banner_rows(const Trainable& trainable, const RunSettings& settings,
-                                                             const parallel::Plan& plan,
-                                                             const torch::nn::Module& model);
+/// Job, data, the statistics that they are scaled by, model, devices and why, effective batch, learning rate and its rule,
+/// precision, loader, seed.
+std::vector<run::BannerRow> banner_rows(const Trainable& trainable, const RunSettings& settings,
+                                        const parallel::Plan& plan, const torch::nn::Module& model);
 
 }  // namespace cohort::train
