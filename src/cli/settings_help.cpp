@@ -5,12 +5,13 @@
 #include <sstream>
 
 #include "cli/subcommand.h"
+#include "policies/algorithm.h"
 
 namespace cohort::cli {
 namespace {
 
 /// What most runs set, in the order in which one thinks of it.
-const std::vector<std::string>& basic_settings(const std::string& job) {
+std::vector<std::string> basic_settings(const std::string& job) {
   static const std::map<std::string, std::vector<std::string>> kOfJob{
       {"informer",
        {"data.path", "data.windows.target", "data.windows.features", "data.windows.seq_len", "data.windows.label_len",
@@ -23,10 +24,6 @@ const std::vector<std::string>& basic_settings(const std::string& job) {
        {"data.paths", "data.actions", "data.proprio", "data.images", "data.action_normalization",
         "data.proprio_normalization", "validation.splits", "model.algorithm", "train.checkpoint.every",
         "rollout.enabled", "rollout.task"}},
-      {"rdt",
-       {"data.paths", "data.actions", "data.images", "data.constant_elements", "model.initial_weights",
-        "model.rdt.slots", "model.rdt.hidden_size", "model.rdt.depth", "train.gradient_checkpointing",
-        "train.checkpoint.every", "rollout.task"}},
       {"ppo",
        {"task",
         "task_settings",
@@ -53,9 +50,9 @@ const std::vector<std::string>& basic_settings(const std::string& job) {
         "policy.actor_hidden_dims",
         "policy.critic_hidden_dims",
         "policy.init_noise_std"}}};
-  static const std::vector<std::string> kNone;
-  const auto found = kOfJob.find(job);
-  return found == kOfJob.end() ? kNone : found->second;
+  if (const policies::Algorithm* algorithm = policies::algorithm_of_job(job)) return algorithm->job()->basics;
+  const auto basics = kOfJob.find(job);
+  return basics == kOfJob.end() ? std::vector<std::string>() : basics->second;
 }
 
 /// Of every job that trains on data.
@@ -98,7 +95,7 @@ std::vector<const Entry*> meant_by(const std::string& key, const std::vector<Ent
   return found;
 }
 
-/// "train", and of a group with many settings "model.rdt": what a screen can hold.
+/// "train", and of a group with many settings "model.images": what a screen can hold.
 std::vector<std::pair<std::string, int>> groups_of(const std::vector<Entry>& entries,
                                                    const std::vector<std::string>& basic) {
   constexpr int kMany = 60;

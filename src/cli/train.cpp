@@ -21,7 +21,7 @@
 #include "dist/group.h"
 #include "dist/group_speed.h"
 #include "dist/usable_devices.h"
-#include "policies/rdt/flags.h"
+#include "policies/algorithm.h"
 #include "run/resume_target.h"
 #include "train/estimate.h"
 #include "train/jobs/robomimic_run.h"
@@ -52,15 +52,26 @@ std::string usage() {
          "with its own keys on the command line.\n";
 }
 
+/// The jobs whose models say their shapes, with commas.
+std::string jobs_with_shapes() {
+  std::string names;
+  for (const policies::Algorithm* one : policies::algorithms())
+    if (const auto job = one->job(); job && one->memory_shapes({})) names += (names.empty() ? "" : ", ") + job->name;
+  return names;
+}
+
 std::string estimate_usage() {
   return "usage: cohort estimate CONFIG.json [key.path=value ...]\n"
          "       cohort estimate JOB [DATA] [--config FILE] [key.path=value ...]\n\n"
-         "Says what `cohort train` with the same words would take: memory by part, the largest batch that fits, hours "
+         "Says what `cohort train` with the same words would take: memory by part, the largest batch that fits, "
+         "hours "
          "on "
          "1, 2, 4\nand 8 devices. It makes a few real steps and writes nothing.\n\n"
          "  --memory SIZE      what a device may take: 24G, 800M; without it what there is\n"
          "  --bandwidth SIZE   bytes a second between devices; without it 5e9 for the CPU, 20e9 for GPUs\n"
-         "  --shapes           rdt: memory from the shapes of its tensors, without data and steps; for models that do "
+         "  --shapes           " +
+         jobs_with_shapes() +
+         ": memory from the shapes of its tensors, without data and steps; for models that do "
          "not "
          "fit here\n"
          "  --json             the estimate as JSON\n";
@@ -89,9 +100,7 @@ bool stands_alone(const std::vector<std::string>& words, std::size_t i) {
 /// `job_of_files`: what the files among the words train; it decides which switches there are.
 Arguments parse(const std::vector<std::string>& words, const std::string& job_of_files) {
   Arguments arguments;
-  const auto trains = [&](const char* job) {
-    return arguments.job == job || (arguments.job.empty() && job_of_files == job);
-  };
+  const auto job = [&] { return arguments.job.empty() ? job_of_files : arguments.job; };
   for (std::size_t i = 0; i < words.size(); ++i) {
     std::string word = words[i];
     if (i == 0 && word == "--estimate") {
@@ -118,7 +127,7 @@ Arguments parse(const std::vector<std::string>& words, const std::string& job_of
       arguments.files.push_back(words[i]);
     } else if (word.starts_with("--config=") || word.starts_with("load_from=") || word.starts_with("--load_from=")) {
       arguments.files.push_back(word.substr(word.find('=') + 1));
-    } else if (word == "--headless" && trains("ppo")) {
+    } else if (word == "--headless" && job() == "ppo") {
       // Isaac Lab's: nothing is shown in any case.
     } else if (word.starts_with("--local_rank=") || word.starts_with("--local-rank=")) {
       // The way of the old torch.distributed.launch; LOCAL_RANK says the same.
@@ -126,7 +135,9 @@ Arguments parse(const std::vector<std::string>& words, const std::string& job_of
     } else {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
-      if (dashed && trains("rdt") && policies::is_rdt_switch(word)) word += "=true";
+      if (const policies::Algorithm* one = policies::algorithm_of_job(job());
+          dashed && one != nullptr && one->is_foreign_switch(word))
+        word += "=true";
       if (dashed && stands_alone(words, i)) {
         // robomimic's switches.
         if (word == "resume") word = "resume=auto";
@@ -257,9 +268,10 @@ void apply_launcher_precision(const run::TypedSettings& typed, config::Fields& f
   }
 }
 
-/// An unknown setting is told with the flag or key that is meant, where those of RDT's main.py or of robomimic are read.
-void apply_word(config::Fields& fields, train::RunSettings& settings, const std::string& text, bool rdt,
-                bool robomimic) {
+/// An unknown setting is told with the flag or key that is meant, where those of an algorithm's reference (`foreign`) or of
+/// robomimic are read.
+void apply_word(config::Fields& fields, train::RunSettings& settings, const std::string& text,
+                const policies::Algorithm* foreign, bool robomimic) {
   const std::string key = text.substr(0, text.find('='));
   constexpr std::string_view kOfTask = "rollout.task_settings.";
   if (key.starts_with(kOfTask)) {
@@ -270,7 +282,7 @@ void apply_word(config::Fields& fields, train::RunSettings& settings, const std:
     return;
   }
   if (!fields.has(key)) {
-    const std::string flag = rdt ? policies::near_rdt_flag(key) : "";
+    const std::string flag = foreign != nullptr ? foreign->near_foreign_flag(key) : "";
     COHORT_THROW_UNLESS(flag.empty(), "there is no flag --{}; did you mean --{}?", key, flag);
     const std::string of_robomimic = robomimic ? train::near_robomimic_key(key) : "";
     COHORT_THROW_UNLESS(of_robomimic.empty(), "there is no setting '{}'; did you mean '{}', robomimic's?", key,
@@ -279,19 +291,20 @@ void apply_word(config::Fields& fields, train::RunSettings& settings, const std:
   fields.apply_override(text);
 }
 
-/// `cohort estimate rdt --shapes`.
+/// `cohort estimate JOB --shapes`.
 std::string shapes_of(const std::string& job, const train::RunSettings& settings, const config::Fields& fields,
                       const Arguments& arguments) {
   constexpr double kUsualGpu = 24.0 * (1 << 30);
-  COHORT_THROW_UNLESS(job == "rdt", "--shapes is for rdt; other models are measured: leave it out");
+  const policies::Algorithm* algorithm = policies::algorithm_of_job(job);
+  COHORT_THROW_UNLESS(algorithm != nullptr && algorithm->memory_shapes({}),
+                      "--shapes is for {}; other models are measured: leave it out", jobs_with_shapes());
   COHORT_THROW_UNLESS(!arguments.json, "--shapes and --json do not go together: it prints a table");
   settings.train.validate();
-  models::RdtSettings model;
+  policies::PolicySettings model;
   config::Fields of_model;
-  models::describe(of_model, model);
-  of_model.apply_json(fields.to_json().at("model").at("rdt"), "model.rdt");
-  models::check(model);
-  return train::shapes_text(model, settings.train, settings.parallel.zero,
+  policies::describe(of_model, model);
+  of_model.apply_json(fields.to_json().at("model"), "model");
+  return train::shapes_text(algorithm->name(), *algorithm->memory_shapes(model), settings.train, settings.parallel.zero,
                             arguments.estimate.memory.value_or(kUsualGpu));
 }
 
@@ -315,7 +328,8 @@ int measure_ranks(bool json) {
   else if (group->rank() == 0)
     std::printf(
         "measured  all-reduce between %d ranks: %.3f ms for one number; %s in %.1f ms, each rank sends and receives "
-        "%s/s\n          a model of 10 million weights has 40 MB of gradients: %.0f ms a step, as far as they are not "
+        "%s/s\n          a model of 10 million weights has 40 MB of gradients: %.0f ms a step, as far as they are "
+        "not "
         "hidden behind the backward pass\n",
         speed.world_size, speed.latency * 1e3, format_bytes(static_cast<double>(speed.bytes)).c_str(),
         speed.seconds * 1e3, format_bytes(speed.bandwidth).c_str(),
@@ -333,16 +347,17 @@ int run_train(const std::vector<std::string>& words) {
   else if (!arguments.help)
     log::set_console(dist::read_rank_environment().rank == 0);
   std::vector<std::string> notes;
-  std::size_t of_files = 0;           // of the overrides: those that files named by flags say
-  std::vector<std::string> main_pys;  // defaults, where nothing is said
+  std::size_t of_files = 0;                     // of the overrides: those that files named by flags say
+  std::vector<std::string> reference_defaults;  // where nothing is said
   bool links_results = false;
-  const bool rdt = arguments.job == "rdt" || (arguments.job.empty() && job_of_files(words) == "rdt");
-  if (rdt) {
-    policies::RdtFlags flags = policies::read_rdt_flags(arguments.overrides);
+  const policies::Algorithm* foreign =
+      policies::algorithm_of_job(arguments.job.empty() ? job_of_files(words) : arguments.job);
+  if (foreign != nullptr) {
+    policies::ForeignWords flags = foreign->read_foreign(arguments.overrides);
     arguments.overrides = std::move(flags.overrides);
-    main_pys = std::move(flags.defaults);
+    reference_defaults = std::move(flags.defaults);
     of_files = flags.of_files;
-    // The flag is main.py's; the setting output_dir=FOLDER is the folder of all runs, as in every job.
+    // The flag is the reference's; the setting output_dir=FOLDER is the folder of all runs, as in every job.
     links_results = flags.names_output_dir && std::any_of(words.begin(), words.end(), [](const std::string& word) {
                       return word.starts_with("--output_dir") || word.starts_with("--output-dir");
                     });
@@ -430,7 +445,7 @@ int run_train(const std::vector<std::string>& words) {
   }
   // What robomimic's keys on the command line say outranks every file, as other words do.
   if (arguments.files.size() > 1) fields.apply_json(typed_robomimic, "the command line");
-  for (const std::string& text : main_pys)
+  for (const std::string& text : reference_defaults)
     if (!fields.was_set(text.substr(0, text.find('=')))) fields.apply_override(text);
   // A file says how to train. Which run is continued, the command line alone says.
   settings.resume.clear();
@@ -440,17 +455,16 @@ int run_train(const std::vector<std::string>& words) {
                         "say train.steps=N{}",
                         override_text,
                         settings.train.steps > 0 ? format(", which is {} now", settings.train.steps) : "");
-    apply_word(fields, settings, override_text, job->name() == "rdt", !robomimic.empty());
+    apply_word(fields, settings, override_text, policies::algorithm_of_job(job->name()), !robomimic.empty());
   }
   overrides.erase(overrides.begin(), overrides.begin() + static_cast<std::ptrdiff_t>(of_files));
   run::TypedSettings typed(overrides);
   train::settle(typed, settings);
   if (fields.has("model.algorithm")) {
     const std::string learner = fields.to_json().at("model").at("algorithm").get<std::string>();
-    for (const auto& [algorithm, section] : {std::pair("diffusion_policy", "model.diffusion."),
-                                             std::pair("bc", "model.bc."), std::pair("rdt", "model.rdt.")})
-      typed.needs(learner == algorithm, {section},
-                  format("model.algorithm is {}: add model.algorithm={}", learner, algorithm));
+    for (const policies::Algorithm* one : policies::algorithms())
+      typed.needs(learner == one->name(), {one->section() + "."},
+                  format("model.algorithm is {}: add model.algorithm={}", learner, one->name()));
     typed.refuse_what_does_nothing();
   }
   for (const std::string& note : notes) log::warning("{}", note);

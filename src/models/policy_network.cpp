@@ -6,6 +6,15 @@
 
 namespace cohort::models {
 
+void PolicyNetwork::set_frequency(double) {
+  COHORT_CHECK(false, "this policy ({}) acts at no frequency of its own", name());
+}
+
+std::int64_t PolicyNetwork::add_instruction(const at::Tensor&) {
+  COHORT_CHECK(false, "this policy ({}) carries no instructions", name());
+  return 0;
+}
+
 PolicyNetwork& as_policy(torch::nn::Module& module) {
   auto* policy = dynamic_cast<PolicyNetwork*>(&module);
   COHORT_CHECK(policy != nullptr, "this module ({}) is no policy", module.name());

@@ -80,6 +80,14 @@ class PolicyNetwork : public torch::nn::Module {
   /// Acts in environments; what is drawn is keyed by (seed, environment, how often it has drawn). The network must
   /// outlive it, and be in evaluation mode when it acts.
   virtual std::unique_ptr<PolicyControl> control(std::uint64_t seed) = 0;
+
+  // For acting, of networks that can (policies/algorithm.h: frequencies, carried_instructions).
+
+  /// Hz of samples that do not say it.
+  virtual void set_frequency(double hz);
+  /// One more embedded instruction (tokens, width) beside those that the network carries; it is no part of its weights.
+  /// Gives its number. Throws Error for a wrong shape.
+  virtual std::int64_t add_instruction(const at::Tensor& embedding);
 };
 
 /// The module as a policy. A module that is none is a programmer's error.

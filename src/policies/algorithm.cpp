@@ -1,118 +1,25 @@
 #include "policies/algorithm.h"
 
-#include <algorithm>
-
 #include "core/error.h"
-#include "policies/bc/behaviour_cloning.h"
-#include "policies/diffusion/diffusion_policy.h"
-#include "policies/rdt/rdt_policy.h"
+#include "data/robot_windows.h"
+#include "policies/reference_weights.h"
+#include "weights/weight_files.h"
+#include "weights/weights.h"
 
 namespace cohort::policies {
-namespace {
 
-class DiffusionAlgorithm final : public Algorithm {
- public:
-  std::string name() const override { return "diffusion_policy"; }
-  std::string section() const override { return "model.diffusion"; }
-  int observation_steps(const PolicySettings& s) const override { return s.diffusion.horizon.observation_horizon; }
-  int action_steps(const PolicySettings& s) const override { return s.diffusion.horizon.prediction_horizon; }
-  int newest_row(const PolicySettings& s) const override {
-    const models::HorizonSettings& horizon = s.diffusion.horizon;
-    return horizon.first_action >= 0 ? horizon.first_action : horizon.observation_horizon - 1;
-  }
-  int frames_per_decision(const PolicySettings& s) const override { return observation_steps(s); }
-  std::optional<double> reach(const PolicySettings& s) const override {
-    const models::SamplerSettings& sampler = s.diffusion.sampler;
-    if (!sampler.clip_sample || (sampler.kind != "ddpm" && sampler.kind != "ddim")) return std::nullopt;
-    return sampler.clip_sample_range;
-  }
-  std::string loss_name(const PolicySettings& s) const override {
-    const std::string& predicted = s.diffusion.schedule.prediction_type;
-    return "mean squared error of the " + (predicted == "epsilon"  ? std::string("noise")
-                                           : predicted == "sample" ? std::string("actions")
-                                                                   : std::string("velocity"));
-  }
-  bool renames_weights() const override { return true; }
-  void check(const PolicySettings& s) const override {
-    models::DiffusionPolicySettings diffusion = s.diffusion;
-    diffusion.action_width = std::max(1, s.action_width);
-    models::check(diffusion);
-  }
-  std::shared_ptr<models::PolicyNetwork> make(const PolicySettings& s, models::ObservationEncoderSettings encoder,
-                                              std::uint64_t seed) const override {
-    models::DiffusionPolicySettings diffusion = s.diffusion;
-    diffusion.action_width = s.action_width;
-    diffusion.encoder = std::move(encoder);
-    return models::make_diffusion_policy(diffusion, seed);
-  }
-};
+void Algorithm::load_files(models::PolicyNetwork& network, const PolicySettings& s) const {
+  if (s.initial_weights.empty()) return;
+  const weights::SafetensorsFile file = weights::read_weights(s.initial_weights);
+  weights::load_weights(network, from_reference(network, file.tensors, s.initial_weights), {}, s.initial_weights);
+}
 
-class BcAlgorithm final : public Algorithm {
- public:
-  std::string name() const override { return "bc"; }
-  std::string section() const override { return "model.bc"; }
-  int observation_steps(const PolicySettings& s) const override { return s.bc.rnn.enabled ? s.bc.rnn.horizon : 1; }
-  int action_steps(const PolicySettings& s) const override { return observation_steps(s); }
-  int newest_row(const PolicySettings& s) const override { return observation_steps(s) - 1; }
-  int frames_per_decision(const PolicySettings&) const override { return 1; }
-  std::string loss_name(const PolicySettings& s) const override {
-    return s.bc.gmm.enabled ? "negative log likelihood" : "loss of actions";
-  }
-  bool renames_weights() const override { return false; }
-  void check(const PolicySettings& s) const override {
-    models::BcSettings bc = s.bc;
-    bc.action_width = std::max(1, s.action_width);
-    models::check(bc);
-  }
-  std::shared_ptr<models::PolicyNetwork> make(const PolicySettings& s, models::ObservationEncoderSettings encoder,
-                                              std::uint64_t seed) const override {
-    models::BcSettings bc = s.bc;
-    bc.action_width = s.action_width;
-    bc.encoder = std::move(encoder);
-    return models::make_bc_policy(bc, seed);
-  }
-};
+std::string Algorithm::instruction_field(const PolicySettings&, const data::RobotDataSettings& data, bool) const {
+  return data.instruction;
+}
 
-class RdtAlgorithm final : public Algorithm {
- public:
-  std::string name() const override { return "rdt"; }
-  std::string section() const override { return "model.rdt"; }
-  int observation_steps(const PolicySettings& s) const override {
-    return s.rgb.empty() ? 1 : s.rdt.network.img_history_size;
-  }
-  int action_steps(const PolicySettings& s) const override { return s.rdt.network.horizon; }
-  int newest_row(const PolicySettings&) const override { return 0; }
-  int frames_per_decision(const PolicySettings& s) const override { return observation_steps(s); }
-  std::string loss_name(const PolicySettings& s) const override {
-    return s.rdt.network.schedule.prediction_type == "sample" ? "mean squared error of the actions, over 128 slots"
-                                                              : "mean squared error of the noise, over 128 slots";
-  }
-  bool renames_weights() const override { return false; }
-  void check(const PolicySettings& s) const override {
-    models::check(s.rdt);
-    COHORT_THROW_UNLESS(!s.language.enabled() || s.rdt.network.lang_token_dim == s.language.encoder.dim,
-                        "lang_token_dim = {}, but model.language's embeddings have {} numbers",
-                        s.rdt.network.lang_token_dim, s.language.encoder.dim);
-    COHORT_THROW_UNLESS(!s.language.enabled() || s.rdt.lang_embed.empty(),
-                        "lang_embed and model.language.weights both say what the policy is told: name one of them");
-  }
-  std::shared_ptr<models::PolicyNetwork> make(const PolicySettings& s, models::ObservationEncoderSettings encoder,
-                                              std::uint64_t seed) const override {
-    models::RdtSettings rdt = s.rdt;
-    rdt.observations = std::move(encoder.observations);
-    if (s.language.enabled()) rdt.language_observation = s.language.name;
-    return models::make_rdt_policy(rdt, seed);
-  }
-};
-
-}  // namespace
-
-const std::vector<const Algorithm*>& algorithms() {
-  static const DiffusionAlgorithm diffusion;
-  static const BcAlgorithm bc;
-  static const RdtAlgorithm rdt;
-  static const std::vector<const Algorithm*> all{&diffusion, &bc, &rdt};
-  return all;
+ForeignWords Algorithm::read_foreign(const std::vector<std::string>& words) const {
+  return {.overrides = words};
 }
 
 const Algorithm& algorithm_of(const PolicySettings& settings) {
@@ -122,6 +29,12 @@ const Algorithm& algorithm_of(const PolicySettings& settings) {
     names += (names.empty() ? "" : ", ") + algorithm->name();
   }
   throw Error(format("model.algorithm = \"{}\" is none of {}", settings.algorithm, names));
+}
+
+const Algorithm* algorithm_of_job(std::string_view name) {
+  for (const Algorithm* algorithm : algorithms())
+    if (const auto job = algorithm->job(); job && job->name == name) return algorithm;
+  return nullptr;
 }
 
 }  // namespace cohort::policies

@@ -8,12 +8,17 @@
 
 #include "core/error.h"
 #include "policies/algorithm.h"
-#include "policies/rdt/files.h"
 #include "policies/reference_weights.h"
 #include "weights/weight_files.h"
 #include "weights/weights.h"
 
 namespace cohort::policies {
+
+SettingsOfAlgorithms::SettingsOfAlgorithms() {
+  for (const Algorithm* one : algorithms()) all_.push_back(one->default_settings());
+}
+
+PolicySettings::PolicySettings() : algorithm(algorithms().front()->name()) {}
 
 void describe(config::Fields& fields, PolicySettings& s) {
   std::vector<std::string> names;
@@ -32,9 +37,10 @@ void describe(config::Fields& fields, PolicySettings& s) {
     fields.add("combine", s.images.combine, "the DROID package's MLP over the joined vector");
     fields.add("channels_last", s.images.channels_last, "memory format of images and their weights");
   });
-  fields.section("diffusion", [&] { models::describe(fields, s.diffusion); });
-  fields.section("bc", [&] { models::describe(fields, s.bc); });
-  fields.section("rdt", [&] { models::describe(fields, s.rdt); });
+  for (const Algorithm* one : algorithms()) {
+    const std::string section = one->section().substr(one->section().find('.') + 1);
+    fields.section(section.c_str(), [&] { one->describe(fields, s); });
+  }
   fields.add("initial_weights", s.initial_weights,
              "file to begin with (.safetensors, .bin, .pt), also with the reference's names");
   fields.add("backbone_weights", s.backbone_weights, "file of a torchvision ResNet for the image trunks");
@@ -74,8 +80,8 @@ std::vector<models::ObservationSettings> observations_of(const PolicySettings& s
     observations.push_back({.name = s.low_dim[i], .shape = {s.low_dim_widths[i]}, .shares = ""});
   if (s.language.enabled())
     observations.push_back({.name = s.language.name, .shape = {s.language.encoder.dim}, .shares = ""});
-  if (s.algorithm == "rdt" && !s.rdt.instructions.empty())
-    observations.push_back({.name = models::kInstructionObservation, .shape = {1}, .shares = ""});
+  for (models::ObservationSettings& extra : algorithm_of(s).extra_observations(s))
+    observations.push_back(std::move(extra));
   for (const std::string& camera : s.rgb)
     observations.push_back({.name = camera, .shape = {3, s.image_size[0], s.image_size[1]}, .shares = ""});
   if (s.sort_observations)
@@ -98,10 +104,8 @@ void check(const PolicySettings& s) {
   };
   file("model.initial_weights (robomimic: experiment.ckpt_path)", s.initial_weights);
   file("model.backbone_weights", s.backbone_weights);
-  file("model.rdt.vision_weights", s.rdt.vision_weights);
-  file("model.rdt.lang_embed", s.rdt.lang_embed);
-  file("model.rdt.empty_lang_embed", s.rdt.empty_lang_embed);
-  file("model.rdt.dataset_stat", s.rdt.dataset_stat);
+  for (const Algorithm* one : algorithms())
+    for (const auto& [setting, path] : one->files(s)) file(setting, path);
   if (s.language.enabled()) {
     file("model.language.weights", s.language.weights);
     file("model.language.vocabulary", s.language.vocabulary);
@@ -129,10 +133,7 @@ PolicySettings without_files(PolicySettings settings) {
   settings.initial_weights.clear();
   settings.backbone_weights.clear();
   settings.pretrained_backbone = false;
-  settings.rdt.vision_weights.clear();
-  settings.rdt.lang_embed.clear();
-  settings.rdt.empty_lang_embed.clear();
-  settings.rdt.dataset_stat.clear();
+  for (const Algorithm* one : algorithms()) one->forget_files(settings);
   return settings;
 }
 
@@ -140,15 +141,11 @@ std::shared_ptr<models::PolicyNetwork> make_policy(const PolicySettings& s, std:
   check_weights(s);
   models::ObservationEncoderSettings encoder = s.images;
   encoder.observations = observations_of(s);
-  std::shared_ptr<models::PolicyNetwork> policy = algorithm_of(s).make(s, std::move(encoder), seed);
+  const Algorithm& algorithm = algorithm_of(s);
+  std::shared_ptr<models::PolicyNetwork> policy = algorithm.make(s, std::move(encoder), seed);
   if (!s.backbone_weights.empty())
     load_backbones(*policy, weights::read_weights(s.backbone_weights).tensors, s.backbone_weights);
-  if (models::rdt_settings(*policy) != nullptr) {
-    load_rdt_files(*policy, s.rdt, s.initial_weights);
-  } else if (!s.initial_weights.empty()) {
-    const weights::SafetensorsFile file = weights::read_weights(s.initial_weights);
-    weights::load_weights(*policy, from_reference(*policy, file.tensors, s.initial_weights), {}, s.initial_weights);
-  }
+  algorithm.load_files(*policy, s);
   return policy;
 }
 

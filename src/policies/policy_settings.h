@@ -1,22 +1,45 @@
 /// The model of a policy job: which observations it sees, which algorithm learns from them, and the module itself.
 #pragma once
+#include <any>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
-#include "policies/bc/behaviour_cloning.h"
-#include "policies/diffusion/diffusion_policy.h"
+#include "core/error.h"
+#include "models/policy_network.h"
 #include "policies/language.h"
-#include "policies/rdt/rdt_policy.h"
 #include "policies/recorded_fields.h"
 #include "policies/recorded_pictures.h"
 
 namespace cohort::policies {
 
-struct PolicySettings {
-  std::string algorithm = "diffusion_policy";  ///< one of algorithms() (algorithm.h)
+/// The settings of all algorithms, whose types only they know.
+class SettingsOfAlgorithms {
+ public:
+  /// The defaults of each of algorithms() (algorithm.h).
+  SettingsOfAlgorithms();
+  /// Those of the algorithm whose settings are a T.
+  template <class T>
+  const T& of() const {
+    for (const std::any& one : all_)
+      if (const T* settings = std::any_cast<T>(&one)) return *settings;
+    throw Error("no algorithm is registered whose settings have this type");
+  }
+  template <class T>
+  T& of() {
+    return const_cast<T&>(std::as_const(*this).of<T>());
+  }
+
+ private:
+  std::vector<std::any> all_;
+};
+
+struct PolicySettings : SettingsOfAlgorithms {
+  PolicySettings();
+  std::string algorithm;  ///< one of algorithms() (algorithm.h), whose first is the default
   /// What the network calls its observations, one per component of data.proprio and per field of data.images; weights
   /// of cameras bear these names. Empty: the components and fields themselves.
   std::vector<std::string> low_dim, rgb;
@@ -26,9 +49,6 @@ struct PolicySettings {
   std::vector<std::string> first_observations;
   std::string shared_cameras;  ///< cameras whose name holds this text share one image encoder; empty: none
   models::ObservationEncoderSettings images;  ///< all but the observations themselves
-  models::DiffusionPolicySettings diffusion;
-  models::BcSettings bc;
-  models::RdtSettings rdt;
   std::string initial_weights;   ///< safetensors file with our names or the reference's; empty: drawn from the seed
   std::string backbone_weights;  ///< safetensors file of a torchvision ResNet, for every image trunk; empty: drawn
   /// The image trunks are meant to begin with weights that were trained before: refused without a file that holds them.

@@ -21,9 +21,9 @@
 #include "data/robot_windows.h"
 #include "data/transforms/normalization.h"
 #include "models/policy_network.h"
+#include "policies/algorithm.h"
 #include "policies/instruction_embeddings.h"
 #include "policies/policy_settings.h"
-#include "policies/rdt/rdt_policy.h"
 #include "policies/statistics_of_set.h"
 #include "tensors/convert.h"
 #include "tensors/processor.h"
@@ -97,7 +97,7 @@ struct TrainedPolicy::Impl {
         device(other.device),
         embeddings(other.embeddings),
         instruction_rows(other.instruction_rows),
-        more_instructions(other.more_instructions),
+        carried(other.carried),
         averaged(other.averaged),
         exact(other.exact),
         frequency_known(other.frequency_known),
@@ -123,8 +123,9 @@ struct TrainedPolicy::Impl {
     configuration = Json::parse(configuration_text, nullptr, false);
     std::vector<std::string> overrides = wanted.overrides;
     if (wanted.exec_horizon > 0)
-      for (const char* setting : {"model.diffusion.horizon.action_horizon", "model.rdt.exec_horizon"})
-        overrides.push_back(format("{}={}", setting, wanted.exec_horizon));
+      for (const Algorithm* one : algorithms())
+        if (const std::string setting = one->executed_actions_setting(); !setting.empty())
+          overrides.push_back(format("{}={}", setting, wanted.exec_horizon));
     read_configuration(source, overrides);
     const data::RobotStatistics statistics =
         statistics_of_set(statistics_text, wanted.data_set, source + "/" + weights::kStatisticsFile);
@@ -200,7 +201,7 @@ struct TrainedPolicy::Impl {
       language = model.language;
     }
     // The weights come from the checkpoint. Instructions that it does not carry may be where the run took its own from.
-    if (!model.rdt.instructions.empty()) more_instructions = model.rdt.lang_embed;
+    carried = algorithm_of(model).carried_instructions(model);
     model = without_files(std::move(model));
     COHORT_THROW_UNLESS(model.action_width > 0 && !model.action_widths.empty(),
                         "{}: the configuration lacks model.action_widths", source);
@@ -228,8 +229,9 @@ struct TrainedPolicy::Impl {
     const auto n = static_cast<std::int64_t>(environments.size());
     COHORT_THROW_UNLESS(n > 0, "no environment is to act");
     COHORT_THROW_UNLESS(frequency_known || frequencies().empty(),
-                        "the policy learnt data of {} Hz and has not been told how often it acts (act_every); {}",
-                        frequencies(), kAtOneFrequency);
+                        "the policy learnt data of {} Hz and has not been told how often it acts (act_every); {} makes "
+                        "it act at one",
+                        frequencies(), algorithm_of(model).one_frequency());
     COHORT_THROW_UNLESS(std::set<std::uint64_t>(environments.begin(), environments.end()).size() == environments.size(),
                         "an environment is named twice");
     COHORT_THROW_UNLESS(frame.instructions.empty() || frame.instructions.size() == environments.size(),
@@ -250,7 +252,7 @@ struct TrainedPolicy::Impl {
     if (takes_rows()) {
       std::vector<std::int64_t> rows;
       for (const std::uint64_t environment : environments) rows.push_back(row_of(environment));
-      seen[models::kInstructionObservation] = torch::tensor(rows, at::kLong).reshape({n, 1}).to(device);
+      seen[carried.observation] = torch::tensor(rows, at::kLong).reshape({n, 1}).to(device);
     }
     return seen;
   }
@@ -307,76 +309,76 @@ struct TrainedPolicy::Impl {
     }
   }
 
-  /// "10, 25": frequencies that an RDT learnt, where they are several; else "".
+  /// "10, 25": frequencies that it learnt, where they are several and it acts by them; else "".
   std::string frequencies() const {
-    if (model.algorithm != "rdt") return "";
+    const std::vector<double> of_sets = algorithm_of(model).frequencies(model);
     std::string text;
-    const std::set<double> learnt(model.rdt.ctrl_freqs.begin(), model.rdt.ctrl_freqs.end());
+    const std::set<double> learnt(of_sets.begin(), of_sets.end());
     if (learnt.size() < 2) return "";
     for (const double hz : learnt) text += format("{}{:g}", text.empty() ? "" : ", ", hz);
     return text;
   }
 
-  static constexpr const char* kAtOneFrequency = "model.rdt.ctrl_freqs=[] model.rdt.ctrl_freq=HZ makes it act at one";
-
   void act_every(double seconds) {
     const std::string learnt = frequencies();
     if (learnt.empty()) return;
     constexpr double kSame = 0.01;  // control periods are sums of time steps
-    for (const double hz : model.rdt.ctrl_freqs) {
+    for (const double hz : algorithm_of(model).frequencies(model)) {
       if (std::abs(hz * seconds - 1) > kSame) continue;
-      models::set_rdt_frequency(*policy, hz);
+      policy->set_frequency(hz);
       frequency_known = true;
       return;
     }
-    throw Error(format("the policy learnt data of {} Hz, and here an action is taken at {:.4g} Hz: {}", learnt,
-                       1 / seconds, kAtOneFrequency));
+    throw Error(
+        format("the policy learnt data of {} Hz, and here an action is taken at {:.4g} Hz: {} makes it act at one",
+               learnt, 1 / seconds, algorithm_of(model).one_frequency()));
   }
 
   /// Whether the policy carries embedded instructions, by number.
-  bool takes_rows() const { return !model.rdt.instructions.empty(); }
+  bool takes_rows() const { return !carried.texts.empty(); }
 
   std::int64_t row_of(std::uint64_t environment) {
     const auto told = instructions.find(environment);
-    const std::string text = told != instructions.end() ? told->second : model.rdt.instruction;
+    const std::string text = told != instructions.end() ? told->second : carried.of_all;
     COHORT_THROW_UNLESS(!text.empty(),
                         "the policy sees instructions, and environment {} has none: begin(environment, text)",
                         environment);
-    know(text);
+    find_instruction(text);
     return instruction_rows->at(text);
   }
 
   /// Finds a text among those that the checkpoint carries, else in the file that the run took them from or an override
   /// names.
-  void know(const std::string& text) {
+  void find_instruction(const std::string& text) {
     if (instruction_rows->contains(text)) return;
-    const auto& carried = model.rdt.instructions;
-    if (const auto found = std::find(carried.begin(), carried.end(), text); found != carried.end()) {
-      instruction_rows->emplace(text, found - carried.begin());
+    const std::vector<std::string>& known = carried.texts;
+    if (const auto place = std::find(known.begin(), known.end(), text); place != known.end()) {
+      instruction_rows->emplace(text, place - known.begin());
       return;
     }
     std::error_code error;
     std::string also;
-    if (!more_instructions.empty() && std::filesystem::exists(more_instructions, error)) {
-      const InstructionEmbeddings all = read_instruction_embeddings(more_instructions);
-      if (const at::Tensor* found = all.find(text)) {
-        instruction_rows->emplace(text, models::add_rdt_instruction(*policy, *found));
+    if (!carried.file.empty() && std::filesystem::exists(carried.file, error)) {
+      const InstructionEmbeddings all = read_instruction_embeddings(carried.file);
+      if (const at::Tensor* embedding = all.find(text)) {
+        instruction_rows->emplace(text, policy->add_instruction(*embedding));
         return;
       }
-      also = ", and neither has " + more_instructions;
+      also = ", and neither has " + carried.file;
     }
     std::string texts;
-    for (std::size_t i = 0; i < carried.size() && i < 3; ++i) texts += (i == 0 ? "\"" : ", \"") + carried[i] + "\"";
+    for (std::size_t i = 0; i < known.size() && i < 3; ++i) texts += (i == 0 ? "\"" : ", \"") + known[i] + "\"";
     throw Error(format(
-        "the policy has no lang_embed of \"{}\"{}; it carries {}{}. Make it with {} and name the file with "
-        "model.rdt.lang_embed=FILE, or tell the policy one of its own in all episodes with model.rdt.instruction=TEXT",
-        text, also, texts, carried.size() > 3 ? format(" and {} more", carried.size() - 3) : "", embed_command(text)));
+        "the policy has no lang_embed of \"{}\"{}; it carries {}{}. Make it with {} and name the file with {}=FILE, or "
+        "tell the policy one of its own in all episodes with {}=TEXT",
+        text, also, texts, known.size() > 3 ? format(" and {} more", known.size() - 3) : "", embed_command(text),
+        carried.file_setting, carried.of_all_setting));
   }
 
   void instruct(std::uint64_t environment, const std::string& text) {
     if (takes_rows()) {
-      const std::string& told = model.rdt.instruction.empty() ? text : model.rdt.instruction;
-      know(told);
+      const std::string& told = carried.of_all.empty() ? text : carried.of_all;
+      find_instruction(told);
       instructions[environment] = told;
       return;
     }
@@ -409,7 +411,7 @@ struct TrainedPolicy::Impl {
   // Of the network's embeddings, by text; of all that share it.
   std::shared_ptr<std::map<std::string, std::int64_t>> instruction_rows =
       std::make_shared<std::map<std::string, std::int64_t>>();
-  std::string more_instructions;  // file of embeddings beside those of the checkpoint
+  CarriedInstructions carried;  // by the network, and where others are
   bool averaged = false, exact = true, frequency_known = false;
   int network_width = 0, low_dim_width = 0;  // low-dimensional numbers that the network sees; of frames
   std::int64_t parameters = 0, step = 0;
@@ -504,7 +506,7 @@ const std::vector<data::RecordedField>& TrainedPolicy::low_dim_fields() const {
   return impl_->seen_fields->fields();
 }
 const std::string& TrainedPolicy::own_instruction() const {
-  return impl_->model.rdt.instruction;
+  return impl_->carried.of_all;
 }
 bool TrainedPolicy::takes_instructions() const {
   return impl_->language.enabled() || impl_->takes_rows();

@@ -8,10 +8,10 @@
 /// cloning by its memory; the weights are the moving average where there is one. The checkpoint holds all that is
 /// needed: neither the data nor the configuration they were trained with must be at hand.
 ///
-/// Instructions are texts. An RDT carries the embeddings of those that it learnt; others are looked up in the file that
-/// model.rdt.lang_embed names, in the run's configuration or an override. Of other policies, the language encoder of a policy that takes them lies where model.language says. A policy
-/// whose data held embeddings as one of their low-dimensional fields takes texts in place of its numbers, too, once
-/// overrides name that observation and the encoder that made them:
+/// Instructions are texts. Some policies carry the embeddings of those that they learnt, and look others up in a file that
+/// the run's configuration or an override names (algorithm.h); of others, the language encoder lies where model.language
+/// says. A policy whose data held embeddings as one of their low-dimensional fields takes texts in place of its numbers,
+/// too, once overrides name that observation and the encoder that made them:
 ///
 ///   TrainedPolicy policy(run, {.overrides = {"model.language.name=lang_fixed/language_distilbert",
 ///       "model.language.weights=distilbert.safetensors", "model.language.vocabulary=vocab.txt"}});
@@ -46,8 +46,8 @@ struct TrainedPolicySettings {
   bool averaged = true;  ///< the moving average, where the checkpoint has one; false: the weights themselves
   /// Whose statistics actions are given back by: a path of data.paths, where each data set was normalised by its own.
   std::string data_set;
-  std::int64_t exec_horizon = 0;  ///< actions of a chunk that a diffusion policy or RDT executes; 0: as it was trained
-  /// Of settings that need no other weights, e.g. model.diffusion.sampler.num_inference_timesteps=16.
+  std::int64_t exec_horizon = 0;  ///< actions of a chunk that are executed; 0: as it was trained
+  /// Of settings that need no other weights, e.g. of a sampler's steps.
   std::vector<std::string> overrides;
 };
 
@@ -111,8 +111,8 @@ class TrainedPolicy {
   std::int64_t frames() const;  ///< that a decision looks at, the last ones
   std::int64_t chunk() const;   ///< rows of act_ahead()
 
-  /// The environments take an action every `seconds`. An RDT that learnt data sets of several control frequencies acts at
-  /// theirs, and must be told so before it acts; of other policies nothing depends on it. Throws Error with the choices
+  /// The environments take an action every `seconds`. A policy that learnt data sets of several control frequencies and
+  /// acts by them (an algorithm's frequencies()) must be told so before it acts; of others nothing depends on it. Throws Error with the choices
   /// where it learnt no such frequency.
   void act_every(double seconds);
   /// "10, 25": Hz of which one must be told by act_every() before it acts; empty where none must, or one has been.
@@ -127,7 +127,7 @@ class TrainedPolicy {
   /// that instructions give. A component for which there is no such field stands for itself, as it was trained.
   const std::vector<data::RecordedField>& low_dim_fields() const;
   bool takes_instructions() const;
-  /// What it does where it is told nothing (model.rdt.instruction); empty: it must be told.
+  /// What it does where it is told nothing in all episodes; empty: it must be told.
   const std::string& own_instruction() const;
   const std::vector<std::string>& cameras() const;  ///< data.images
   /// What drew the pictures that it learnt from; whoever shows it others says so.

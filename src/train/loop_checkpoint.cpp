@@ -30,8 +30,8 @@ bool same_json(const std::string& a, const std::string& b) {
   return a == b || nlohmann::json::parse(a, nullptr, false) == nlohmann::json::parse(b, nullptr, false);
 }
 
-/// What a configuration trains, "rdt" or "regressor"; empty: it does not say it. A job and its algorithm may both be
-/// `rdt`.
+/// What a configuration trains, "policy" or "regressor"; empty: it does not say it. A job and its algorithm may have the
+/// same name.
 std::string learner_of(const std::string& configuration) {
   const nlohmann::json json = nlohmann::json::parse(configuration, nullptr, false);
   for (const char* place : {"/model/algorithm", "/job"})

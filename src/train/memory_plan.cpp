@@ -21,34 +21,6 @@ double sum_of(const std::vector<std::int64_t>& elements) {
   return static_cast<double>(std::accumulate(elements.begin(), elements.end(), std::int64_t{0}));
 }
 
-/// A linear layer: weight and bias.
-void add_linear(std::vector<std::int64_t>& to, std::int64_t in, std::int64_t out) {
-  to.push_back(in * out);
-  to.push_back(out);
-}
-
-int adaptor_layers(const std::string& kind) {
-  return kind[3] - '0';  // "mlp2x_gelu", as check() has found
-}
-
-void add_adaptor(std::vector<std::int64_t>& to, const std::string& kind, std::int64_t in, std::int64_t width) {
-  for (int i = 0; i < adaptor_layers(kind); ++i) add_linear(to, i == 0 ? in : width, width);
-}
-
-std::vector<std::int64_t> vision_shapes(const models::SiglipVisionSettings& v) {
-  const std::int64_t width = v.hidden_size, inner = v.intermediate_size;
-  std::vector<std::int64_t> all{3 * width * v.patch_size * v.patch_size, width, v.patches() * width};
-  for (int layer = 0; layer < v.num_hidden_layers; ++layer) {
-    for (int i = 0; i < 4; ++i) all.push_back(width);  // two norms
-    for (int i = 0; i < 4; ++i) add_linear(all, width, width);
-    add_linear(all, width, inner);
-    add_linear(all, inner, width);
-  }
-  all.push_back(width);
-  all.push_back(width);
-  return all;
-}
-
 /// Bytes of AdamW's moments.
 double moments_of(const std::vector<std::int64_t>& elements, const std::string& kind) {
   double bytes = 0;
@@ -71,93 +43,10 @@ std::vector<std::int64_t> share_of_rank(const std::vector<std::int64_t>& element
   return own;
 }
 
-/// Bytes of a sample's activations; `b`: bytes of an element that matrix products take.
-double activations_of_sample(const models::RdtSettings& m, const TrainSettings& train, double b) {
-  const models::RdtNetworkSettings& n = m.network;
-  const double width = n.hidden_size, rows = m.noise_samples * (n.horizon + 3);
-  const double patches = static_cast<double>(m.vision.patches()), places = n.img_history_size * n.num_cameras;
-  const double images = patches * places;
-  const double language = m.lang_tokens > 0
-                              ? std::max(m.lang_tokens, m.empty_lang_tokens)
-                              : (m.lang_embed.empty() && m.language_observation.empty() ? 1.0 : n.max_lang_cond_len);
-  // What flows from block to block has the type of the weights: tables of positions are among them.
-  const double stream = train.weights == "bf16" ? 2 : 4;
-  const double cast = b < stream ? b : 0;  // a copy of what a matrix product takes
-  // Adaptors: input, hidden values before and after GELU, and their output with positions.
-  const auto conditions = [&](double tokens, double in, int layers) {
-    return tokens * (in * b + width * (2 * b * (layers - 1) + stream + cast));
-  };
-  double kept = conditions(images, n.img_token_dim, adaptor_layers(n.img_adaptor)) +
-                conditions(language, n.lang_token_dim, adaptor_layers(n.lang_adaptor)) +
-                conditions(rows, 2.0 * n.state_token_dim, adaptor_layers(n.state_adaptor));
-  // A block keeps of its condition's keys and values: the product's output, keys before and after their weight, and
-  // under autocast the product's input and the values in 16 bits; and what its own few rows leave.
-  const double pair = cast > 0 ? 12 : 4 * b, row = stream < 4 ? 34 : b < 4 ? 52 : 80;
-  const auto block = [&](double tokens) { return width * (tokens * pair + rows * row); };
-  // While a block runs backwards: gradients of its keys and values.
-  const double largest = std::max(images, language);
-  const double beside = width * (largest * 3 * stream + rows * 40);
-  if (train.gradient_checkpointing) {
-    kept += n.depth * rows * width * stream + block(largest);
-  } else {
-    kept += (n.depth / 2) * block(images) + (n.depth - n.depth / 2) * block(language);
-  }
-  // The conditions' own gradients.
-  kept += (images + language + largest) * width * stream / 2;
-  const double vision_width = m.vision.hidden_size, inner = m.vision.intermediate_size;
-  const auto cameras = static_cast<double>(
-      std::count_if(m.observations.begin(), m.observations.end(), [](const auto& o) { return o.is_camera(); }));
-  const double seen = (cameras > 0 ? cameras : n.num_cameras) * n.img_history_size * patches;
-  const double layer = seen * (vision_width * (9 * b + 12) + inner * (2 * b));
-  if (m.train_vision) return kept + beside + layer * (train.gradient_checkpointing ? 1 : m.vision.num_hidden_layers);
-  return kept + std::max(beside, seen * (vision_width * 16 + inner * (b + 4)));
-}
-
 }  // namespace
 
-RdtShapes rdt_shapes(const models::RdtSettings& m) {
-  const models::RdtNetworkSettings& n = m.network;
-  const std::int64_t width = n.hidden_size, head = width / n.num_heads;
-  RdtShapes shapes;
-  std::vector<std::int64_t>& all = shapes.trained;
-  all.push_back((n.horizon + 3) * width);
-  all.push_back(n.max_lang_cond_len * width);
-  all.push_back(std::int64_t{n.img_history_size} * n.num_cameras * m.vision.patches() * width);
-  for (int i = 0; i < 2; ++i) {  // of timestep and frequency
-    add_linear(all, 256, width);
-    add_linear(all, width, width);
-  }
-  for (int i = 0; i < n.depth; ++i) {
-    for (int norm = 0; norm < 3; ++norm) all.push_back(width);
-    for (int norm = 0; norm < 4; ++norm) all.push_back(head);
-    add_linear(all, width, 3 * width);
-    add_linear(all, width, width);
-    add_linear(all, width, width);
-    add_linear(all, width, 2 * width);
-    add_linear(all, width, width);
-    add_linear(all, width, width);
-    add_linear(all, width, width);
-  }
-  all.push_back(width);
-  add_linear(all, width, width);
-  add_linear(all, width, n.state_token_dim);
-  add_adaptor(all, n.lang_adaptor, n.lang_token_dim, width);
-  add_adaptor(all, n.img_adaptor, n.img_token_dim, width);
-  add_adaptor(all, n.state_adaptor, 2 * n.state_token_dim, width);
-  std::vector<std::int64_t> vision = vision_shapes(m.vision);
-  if (m.train_vision)
-    all.insert(all.end(), vision.begin(), vision.end());
-  else
-    shapes.frozen = std::move(vision);
-  const bool has_file = m.lang_tokens > 0 || !m.lang_embed.empty();
-  if (!has_file && m.language_observation.empty()) all.push_back(n.lang_token_dim);
-  shapes.buffers = std::int64_t{m.lang_tokens + m.empty_lang_tokens} * n.lang_token_dim;
-  return shapes;
-}
-
-MemoryPlan plan_memory(const models::RdtSettings& model, const PlanRequest& request, double limit, double program) {
+MemoryPlan plan_memory(const policies::MemoryShapes& shapes, const PlanRequest& request, double limit, double program) {
   const TrainSettings& train = request.train;
-  const RdtShapes shapes = rdt_shapes(model);
   const double trained = sum_of(shapes.trained), weight = train.weights == "bf16" ? 2 : 4;
   const double product = train.precision == "fp32" ? 4 : 2;
   const bool divided = request.zero > 0 && request.devices > 1;
@@ -179,7 +68,9 @@ MemoryPlan plan_memory(const models::RdtSettings& model, const PlanRequest& requ
   // wait for theirs.
   plan.activations_fixed = train.weights == "fp32" && product < 4 ? product * trained : 0;
   if (divided && request.zero == 2) plan.activations_fixed += 3 * kBucket * request.devices;
-  plan.activations_per_sample = activations_of_sample(model, train, product);
+  plan.activations_per_sample = shapes.activations_of_sample({.bf16_weights = train.weights == "bf16",
+                                                              .product_bytes = product,
+                                                              .gradient_checkpointing = train.gradient_checkpointing});
   // Once activations are gone, masters take float32 gradients, some at a time.
   const double at_update = train.weights == "bf16" ? std::min(kGradientsAtATime, 4 * trained) : 0;
   parts.activations =
@@ -190,21 +81,21 @@ MemoryPlan plan_memory(const models::RdtSettings& model, const PlanRequest& requ
   return plan;
 }
 
-std::string shapes_text(const models::RdtSettings& model, const TrainSettings& train, int zero, double limit) {
-  const RdtShapes shapes = rdt_shapes(model);
+std::string shapes_text(const std::string& name, const policies::MemoryShapes& shapes, const TrainSettings& train,
+                        int zero, double limit) {
   std::string text = format(
-      "rdt, {:.0f} parameters trained and {:.0f} frozen; batch {} a device, {}, weights in {}, {}, {} gradient "
+      "{}, {:.0f} parameters trained and {:.0f} frozen; batch {} a device, {}, weights in {}, {}, {} gradient "
       "checkpointing, parallel.zero={}\n\nmemory of one device, from shapes\n  {:<22}",
-      sum_of(shapes.trained), sum_of(shapes.frozen), train.batch_size, train.precision, train.weights,
+      name, sum_of(shapes.trained), sum_of(shapes.frozen), train.batch_size, train.precision, train.weights,
       train.optimizer.kind, train.gradient_checkpointing ? "with" : "without", zero, "devices");
   constexpr int kCounts[] = {1, 2, 4, 8};
   std::vector<MemoryPlan> plans;
   for (const int devices : kCounts) {
     text += format(" {:>11}", devices);
-    plans.push_back(plan_memory(model, {.train = train, .zero = zero, .devices = devices}, limit, kContext));
+    plans.push_back(plan_memory(shapes, {.train = train, .zero = zero, .devices = devices}, limit, kContext));
   }
-  const auto row = [&](const char* name, const auto& of) {
-    text += format("\n  {:<22}", name);
+  const auto row = [&](const char* part, const auto& of) {
+    text += format("\n  {:<22}", part);
     for (const MemoryPlan& plan : plans) text += format(" {:>11}", of(plan));
   };
   row("weights", [](const MemoryPlan& p) { return format_bytes(p.parts.weights); });

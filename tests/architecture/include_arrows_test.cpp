@@ -110,6 +110,46 @@ TEST(Architecture, TheArrowsHaveNoCycle) {
   EXPECT_EQ(done.size(), modules.size());
 }
 
+/// Files that say a policy's name for another reason than to treat it otherwise.
+bool may_name_a_policy(const std::string& file) {
+  for (const char* one :
+       {"data/images/",  // an image transform is called as the reference whose colours it draws
+        "train/ema.",    // a way to count updates is called as the reference that counts so
+        "cli/accelerate_file.cpp", "cli/evaluate.cpp", "cli/serve.cpp"})  // examples in texts for users
+    if (file.starts_with(one)) return true;
+  return false;
+}
+
+// What the program asks of a policy it asks of policies::Algorithm; one more is a folder and a word in CMakeLists.txt.
+TEST(Architecture, NoSourceOutsideItsFolderNamesAPolicy) {
+  const fs::path source = fs::path(COHORT_SOURCE_DIR) / "src";
+  std::string names, types;
+  for (const auto& entry : fs::directory_iterator(source / "policies")) {
+    if (!entry.is_directory()) continue;
+    std::string name = entry.path().filename();
+    names += (names.empty() ? "" : "|") + name;
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    types += (types.empty() ? "" : "|") + name;
+  }
+  ASSERT_NE(names.find('|'), std::string::npos) << "src/policies has lost its folders";
+  // An include, a literal, a function, a setting, a command, a type.
+  const std::regex named("policies/(?:" + names + ")/|\"(?:" + names + ")[\"_.]|\\b(?:" + names +
+                         ")_\\w|model\\.(?:" + names + ")\\b|train (?:" + names + ")\\b|\\b(?:" + types + ")[A-Z]");
+  for (const auto& entry : fs::recursive_directory_iterator(source)) {
+    static const std::set<std::string> kSources = {".h", ".cpp", ".cu", ".cuh"};
+    if (!kSources.contains(entry.path().extension().string())) continue;
+    const fs::path file = entry.path().lexically_relative(source);
+    const bool in_folder = *file.begin() == "policies" && std::distance(file.begin(), file.end()) > 2;
+    if (in_folder || may_name_a_policy(file.string())) continue;
+    std::stringstream text(read_file(entry.path()));
+    std::size_t number = 0;
+    for (std::string line; std::getline(text, line);) {
+      ++number;
+      EXPECT_FALSE(std::regex_search(line, named)) << "src/" << file.string() << ":" << number << ": " << line;
+    }
+  }
+}
+
 TEST(Architecture, EverySourceIncludesByModulePath) {
   for (const Include& include : includes_under(fs::path(COHORT_SOURCE_DIR) / "src"))
     EXPECT_FALSE(include.header.starts_with("../") || include.header.starts_with("./"))

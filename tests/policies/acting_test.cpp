@@ -11,6 +11,8 @@
 #include "core/philox.h"
 #include "models/policy_network.h"
 #include "policies/algorithm.h"
+#include "policies/bc/behaviour_cloning.h"
+#include "policies/diffusion/diffusion_policy.h"
 #include "policies/policy_settings.h"
 
 namespace cohort::policies {
@@ -26,14 +28,15 @@ PolicySettings acting_settings(const std::string& algorithm, int width = 7) {
   s.action_widths = {width};
   s.low_dim = {"state"};
   s.low_dim_widths = {19};
-  s.diffusion.horizon = {.observation_horizon = 2, .action_horizon = 1, .prediction_horizon = 8};
-  s.diffusion.unet.down_dims = {32, 64};
-  s.diffusion.unet.diffusion_step_embed_dim = 32;
-  s.diffusion.sampler.num_inference_timesteps = 4;
-  s.diffusion.transformer.n_layer = 2;
-  s.diffusion.transformer.n_head = 2;
-  s.diffusion.transformer.n_emb = 48;
-  s.bc.actor_layer_dims = {200, 257};
+  s.of<models::DiffusionPolicySettings>().horizon = {
+      .observation_horizon = 2, .action_horizon = 1, .prediction_horizon = 8};
+  s.of<models::DiffusionPolicySettings>().unet.down_dims = {32, 64};
+  s.of<models::DiffusionPolicySettings>().unet.diffusion_step_embed_dim = 32;
+  s.of<models::DiffusionPolicySettings>().sampler.num_inference_timesteps = 4;
+  s.of<models::DiffusionPolicySettings>().transformer.n_layer = 2;
+  s.of<models::DiffusionPolicySettings>().transformer.n_head = 2;
+  s.of<models::DiffusionPolicySettings>().transformer.n_emb = 48;
+  s.of<models::BcSettings>().actor_layer_dims = {200, 257};
   return s;
 }
 
@@ -108,19 +111,19 @@ void expect_same_bits(const std::string& what, const PolicySettings& settings, i
 TEST(Acting, DiffusionPoliciesActTheSameAloneAndTogether) {
   PolicySettings s = acting_settings("diffusion_policy");
   expect_same_bits("U-Net", s);
-  s.diffusion.network = "transformer";
+  s.of<models::DiffusionPolicySettings>().network = "transformer";
   expect_same_bits("transformer", s);
 }
 
 TEST(Acting, BehaviourCloningActsTheSameAloneAndTogether) {
   PolicySettings s = acting_settings("bc");
   expect_same_bits("MLP", s);
-  s.bc.gmm.enabled = true;
-  s.bc.gmm.low_noise_eval = false;
+  s.of<models::BcSettings>().gmm.enabled = true;
+  s.of<models::BcSettings>().gmm.low_noise_eval = false;
   expect_same_bits("mixture", s);
-  s.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  s.of<models::BcSettings>().rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
   expect_same_bits("LSTM", s);
-  s.bc.rnn.rnn_type = "GRU";
+  s.of<models::BcSettings>().rnn.rnn_type = "GRU";
   expect_same_bits("GRU", s);
 }
 
@@ -136,9 +139,9 @@ TEST(Acting, PoliciesThatSeeActTheSameAloneAndTogether) {
 // Who asks now and then, and shows in between what a decision looks at, gets the actions of who asks at every frame.
 TEST(Acting, ChunksAreTheActionsThatAreHandedOutOneByOne) {
   PolicySettings recurrent = acting_settings("bc");
-  recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  recurrent.of<models::BcSettings>().rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
   PolicySettings chunks = acting_settings("diffusion_policy");
-  chunks.diffusion.horizon.action_horizon = 3;
+  chunks.of<models::DiffusionPolicySettings>().horizon.action_horizon = 3;
   for (const PolicySettings& settings : {chunks, recurrent}) {
     SCOPED_TRACE(settings.algorithm);
     const auto network = make_policy(settings, 1);
@@ -167,7 +170,7 @@ TEST(Acting, ChunksAreTheActionsThatAreHandedOutOneByOne) {
 
 TEST(Acting, WithoutExactBitsOneRobotIsOneRowAndTheActionsAgreeToRounding) {
   PolicySettings recurrent = acting_settings("bc");
-  recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  recurrent.of<models::BcSettings>().rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
   for (const PolicySettings& settings : {acting_settings("diffusion_policy"), acting_settings("bc"), recurrent}) {
     SCOPED_TRACE(settings.algorithm);
     const auto network = make_policy(settings, 1);
@@ -183,7 +186,7 @@ TEST(Acting, WithoutExactBitsOneRobotIsOneRowAndTheActionsAgreeToRounding) {
 
 TEST(Acting, NothingIsKeptOfAnEpisodeThatIsOver) {
   PolicySettings recurrent = acting_settings("bc");
-  recurrent.bc.rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
+  recurrent.of<models::BcSettings>().rnn = {.enabled = true, .horizon = 10, .hidden_dim = 50};
   for (const PolicySettings& settings : {acting_settings("diffusion_policy"), recurrent}) {
     SCOPED_TRACE(settings.algorithm);
     const auto network = make_policy(settings, 1);

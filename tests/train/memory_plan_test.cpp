@@ -11,7 +11,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "policies/rdt/deepspeed_file.h"
-#include "policies/rdt/rdt.h"
+#include "policies/rdt/memory.h"
 #include "support/fresh_folder.h"
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
@@ -45,7 +45,7 @@ TEST(MemoryPlan, ShapesAreThoseOfTheModel) {
     ReadyPolicy ready(planned({vision}));
     ready.job->load();
     const auto model = ready.job->make_model(1);
-    RdtShapes shapes = rdt_shapes(*models::rdt_settings(*model));
+    policies::MemoryShapes shapes = policies::rdt_shapes(*models::rdt_settings(*model));
     std::sort(shapes.trained.begin(), shapes.trained.end());
     std::sort(shapes.frozen.begin(), shapes.frozen.end());
     EXPECT_EQ(shapes.trained, sizes_of(*model, true));
@@ -58,7 +58,7 @@ TEST(MemoryPlan, ShapesAreThoseOfTheModel) {
     settings.network.depth = depth;
     settings.lang_tokens = 32;
     std::int64_t count = 0;
-    for (const std::int64_t n : rdt_shapes(settings).trained) count += n;
+    for (const std::int64_t n : policies::rdt_shapes(settings).trained) count += n;
     return count;
   };
   EXPECT_EQ(parameters(2048, 28), 1228319872);
@@ -80,7 +80,8 @@ TEST(MemoryPlan, PartsAreTheBytesThatATrainingCounts) {
     ReadyPolicy ready(planned(words));
     const Estimate measured = estimate(*ready.job, ready.settings, {});
     const auto model = ready.job->make_model(1);
-    const MemoryPlan plan = plan_memory(*models::rdt_settings(*model), {.train = ready.settings.train});
+    const MemoryPlan plan =
+        plan_memory(policies::rdt_shapes(*models::rdt_settings(*model)), {.train = ready.settings.train});
     // Buffers of a few numbers are left out of the shapes; step counts are in neither.
     EXPECT_NEAR(plan.parts.weights, measured.memory.weights, 0.002 * measured.memory.weights);
     EXPECT_EQ(plan.parts.gradients, measured.memory.gradients);
@@ -102,17 +103,18 @@ TEST(MemoryPlan, OneBillionFitsAGpuOf24GBWithMomentsOf8BitsAndCheckpointing) {
   train.gradient_checkpointing = true;
   const double limit = 24.0 * (1 << 30);
   const auto total = [&](int zero, int devices) {
-    return plan_memory(model, {.train = train, .zero = zero, .devices = devices}, limit, 5e8).parts.total();
+    return plan_memory(policies::rdt_shapes(model), {.train = train, .zero = zero, .devices = devices}, limit, 5e8)
+        .parts.total();
   };
   EXPECT_GT(total(0, 1), limit) << "moments of 32 bits do not fit";
   train.optimizer.kind = "adamw8bit";
   EXPECT_LT(total(0, 1), limit);
-  EXPECT_GE(plan_memory(model, {.train = train}, limit, 5e8).largest_batch, 4);
+  EXPECT_GE(plan_memory(policies::rdt_shapes(model), {.train = train}, limit, 5e8).largest_batch, 4);
   train.optimizer.kind = "adamw";
   EXPECT_LT(total(1, 2), limit) << "two devices divide them";
   EXPECT_LT(total(2, 4), total(1, 4));
   EXPECT_EQ(total(2, 1), total(0, 1)) << "one device has nobody to divide with";
-  const std::string text = shapes_text(model, train, 2, limit);
+  const std::string text = shapes_text("rdt", policies::rdt_shapes(model), train, 2, limit);
   EXPECT_NE(text.find("1228319872 parameters trained"), std::string::npos) << text;
   EXPECT_NE(text.find("largest batch in 24"), std::string::npos) << text;
 }

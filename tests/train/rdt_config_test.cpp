@@ -109,7 +109,7 @@ TEST(RdtConfig, EveryKeyOfBaseYamlIsASettingThatExists) {
 
 TEST(RdtConfig, TheCommandLineGoesOnTop) {
   const fs::path folder = config_folder("flags");
-  const policies::RdtFlags flags =
+  const policies::ForeignWords flags =
       policies::read_rdt_flags({"model.rdt.depth=4", "config_path=" + (folder / "base.yaml").string(),
                                 "dataset_type=finetune", "load_from_hdf5=true"});
   const auto place = [&](const std::string& text) {

@@ -152,7 +152,7 @@ TEST(RdtJob, WhatWasTrainedBeforeGoesOnAndPlaysWithTheFirstFrameOnceMore) {
   for (ReadyPolicy* ready : {&asked, &told}) ready->job->load_request(trained.job->statistics(), "");
   EXPECT_EQ(asked.fields.to_json()["model"]["rdt"]["before_episode"], "first_frame");
   EXPECT_EQ(told.fields.to_json()["model"]["rdt"]["before_episode"], "background");
-  EXPECT_EQ(policies::PolicySettings().rdt.before_episode, "first_frame");
+  EXPECT_EQ(policies::PolicySettings().of<models::RdtSettings>().before_episode, "first_frame");
 }
 
 TEST(RdtJob, BeginsWithTheReferencesWeightsAnEmbeddedInstructionAndASiglip) {
@@ -497,7 +497,7 @@ TEST(RdtJob, AugmentationGoesThroughTheLoaderAndLeavesValidationAlone) {
 }
 
 TEST(RdtFlags, MainPysFlagsAreOurSettings) {
-  const policies::RdtFlags flags = policies::read_rdt_flags(
+  const policies::ForeignWords flags = policies::read_rdt_flags(
       {"train_batch_size=16", "max_train_steps=20000", "load_from_hdf5=true", "mixed_precision=bf16",
        "lr_scheduler=constant_with_warmup", "lr_warmup_steps=100", "scale_lr=true", "resume_from_checkpoint=latest",
        "sample_period=100", "sample_batch_size=4", "model.rdt.lang_embed=a.pt", "precomp_lang_embed=true",
@@ -536,10 +536,10 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
 TEST(RdtFlags, AFlagLeavesTheFilesOtherSettingsAlone) {
   EXPECT_EQ(policies::read_rdt_flags({"lr_warmup_steps=100"}).overrides,
             std::vector<std::string>{"train.warmup_steps=100"});
-  const policies::RdtFlags cosine = policies::read_rdt_flags({"lr_scheduler=cosine"});
+  const policies::ForeignWords cosine = policies::read_rdt_flags({"lr_scheduler=cosine"});
   EXPECT_EQ(cosine.overrides, std::vector<std::string>{"train.schedule=cosine"});
   EXPECT_EQ(cosine.defaults, std::vector<std::string>{"train.warmup_steps=500"});
-  const policies::RdtFlags sampled = policies::read_rdt_flags({"sample_batch_size=16"});
+  const policies::ForeignWords sampled = policies::read_rdt_flags({"sample_batch_size=16"});
   EXPECT_TRUE(sampled.overrides.empty());
   EXPECT_EQ(sampled.notes.size(), 1u);
   EXPECT_EQ(policies::read_rdt_flags({"sample_period=-1"}).overrides, std::vector<std::string>{"validation.sampled=0"});
@@ -557,7 +557,7 @@ TEST(RdtFlags, ACheckpointsNameIsLookedForInTheOutputFolder) {
   const std::filesystem::path folder = rdt_folder("output_dir");
   std::filesystem::create_directories(folder / "checkpoint-2");
   const std::string out = "output_dir=" + folder.string();
-  const policies::RdtFlags found = policies::read_rdt_flags({"resume_from_checkpoint=checkpoint-2", out});
+  const policies::ForeignWords found = policies::read_rdt_flags({"resume_from_checkpoint=checkpoint-2", out});
   EXPECT_TRUE(found.names_output_dir);
   EXPECT_EQ(found.overrides, (std::vector<std::string>{out, "resume=" + (folder / "checkpoint-2").string()}));
   const std::string missing = message_of([&] {
@@ -586,7 +586,7 @@ TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {
 
 TEST(RdtFlags, DeepspeedsFileAndTheOptimizerOf8BitsAreSettingsAndAreSaidOnce) {
   const std::string file = std::string(COHORT_SOURCE_DIR) + "/configs/zero2.json";
-  const policies::RdtFlags flags =
+  const policies::ForeignWords flags =
       policies::read_rdt_flags({"deepspeed=" + file, "use_8bit_adam=true", "train_batch_size=4"});
   EXPECT_EQ(flags.overrides,
             (std::vector<std::string>{"parallel.zero=2", "train.optimizer=adamw8bit", "train.batch_size=4"}));

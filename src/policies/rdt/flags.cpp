@@ -112,7 +112,7 @@ class Reader {
     }
     finish();
   }
-  RdtFlags flags() && { return std::move(flags_); }
+  ForeignWords flags() && { return std::move(flags_); }
 
  private:
   void set(const std::string& text) { flags_.overrides.push_back(text); }
@@ -323,7 +323,7 @@ class Reader {
     flags_.notes.insert(flags_.notes.end(), deepspeed_->notes.begin(), deepspeed_->notes.end());
   }
 
-  RdtFlags flags_;
+  ForeignWords flags_;
   std::optional<DeepspeedFile> deepspeed_;
   std::string refused_, output_dir_;
   bool from_hdf5_ = false, names_images_ = false;
@@ -348,7 +348,7 @@ std::string near_rdt_flag(const std::string& name) {
   return config::nearest(flag, known);
 }
 
-RdtFlags read_rdt_flags(const std::vector<std::string>& words) {
+ForeignWords read_rdt_flags(const std::vector<std::string>& words) {
   return Reader(words).flags();
 }
 

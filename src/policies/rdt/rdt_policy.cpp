@@ -64,7 +64,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
   }
 
   const RdtSettings& settings() const { return settings_; }
-  void set_frequency(double hz) { settings_.ctrl_freq = hz; }
+  void set_frequency(double hz) override { settings_.ctrl_freq = hz; }
   const std::vector<ObservationSettings>& observations() const override { return settings_.observations; }
 
   at::Tensor loss(const Observations& observations, const at::Tensor& actions) const override {
@@ -104,7 +104,7 @@ class RdtPolicy final : public PolicyNetwork, public Initialised {
     if (lang_token_.defined()) initialiser.normal(lang_token_, 1.0);
   }
 
-  std::int64_t add_instruction(const at::Tensor& embedding) {
+  std::int64_t add_instruction(const at::Tensor& embedding) override {
     COHORT_CHECK(lang_embeds_.defined(), "the policy takes no instructions");
     const std::int64_t width = settings_.network.lang_token_dim;
     COHORT_THROW_UNLESS(
@@ -440,18 +440,6 @@ std::shared_ptr<PolicyNetwork> make_rdt_policy(const RdtSettings& settings, std:
   auto policy = std::make_shared<RdtPolicy>(settings);
   initialise(*policy, seed);
   return policy;
-}
-
-std::int64_t add_rdt_instruction(torch::nn::Module& policy, const at::Tensor& embedding) {
-  auto* own = dynamic_cast<RdtPolicy*>(&policy);
-  COHORT_CHECK(own != nullptr, "the policy is no RDT");
-  return own->add_instruction(embedding);
-}
-
-void set_rdt_frequency(torch::nn::Module& policy, double hz) {
-  auto* own = dynamic_cast<RdtPolicy*>(&policy);
-  COHORT_CHECK(own != nullptr, "the policy is no RDT");
-  own->set_frequency(hz);
 }
 
 const RdtSettings* rdt_settings(const torch::nn::Module& policy) {

@@ -30,7 +30,7 @@ inline constexpr const char* kInstructionObservation = "instruction";
 /// (B, frames) 1 where a frame is of the episode, 0 where it stands for one before the episode's first step; without it
 /// all are of the episode. See RdtSettings::before_episode.
 inline constexpr const char* kInEpisodeObservation = "in_episode";
-/// Hz of each sample (B); without it RdtSettings::ctrl_freq, or what set_rdt_frequency() has said, holds for all.
+/// Hz of each sample (B); without it RdtSettings::ctrl_freq, or what set_frequency() has said, holds for all.
 inline constexpr const char* kFrequencyObservation = "ctrl_freq";
 
 struct RdtSettings {
@@ -87,10 +87,5 @@ void check(const RdtSettings& settings);
 std::shared_ptr<PolicyNetwork> make_rdt_policy(const RdtSettings& settings, std::uint64_t seed);
 /// The settings of a policy of make_rdt_policy(); null for another module.
 const RdtSettings* rdt_settings(const torch::nn::Module& policy);
-/// For acting: Hz of samples that do not say it.
-void set_rdt_frequency(torch::nn::Module& policy, double hz);
-/// For acting: one more embedding (tokens, width) beside those that the policy carries. It is no part of its weights.
-/// Gives its number for kInstructionObservation. Throws Error for a wrong shape.
-std::int64_t add_rdt_instruction(torch::nn::Module& policy, const at::Tensor& embedding);
 
 }  // namespace cohort::models

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "policies/algorithm.h"
 
 namespace cohort::train {
 
@@ -39,7 +40,8 @@ std::vector<std::unique_ptr<Job>> all_jobs() {
   jobs.push_back(make_forecast_job());
   jobs.push_back(make_regression_job());
   jobs.push_back(make_policy_job());
-  jobs.push_back(make_rdt_job());
+  for (const policies::Algorithm* one : policies::algorithms())
+    if (one->job()) jobs.push_back(make_policy_job(one));
   return jobs;
 }
 
@@ -50,19 +52,21 @@ std::string instead_of(std::string name) {
   std::string bare;
   for (const char c : name)
     if (c != '_' && c != '-' && c != '.') bare += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char* one : {"diffusion", "diffusionpolicy", "dp", "unet", "diffusionunet"})
-    if (bare == one)
-      return "a diffusion policy is what `cohort train policy` trains (model.algorithm=diffusion_policy, its default)";
-  for (const char* one : {"bc", "bcrnn", "bctransformer", "behaviorcloning", "mlp"})
-    if (bare == one) return "behaviour cloning is `cohort train policy model.algorithm=bc`";
+  for (const policies::Algorithm* one : policies::algorithms())
+    for (const std::string& other : one->other_names())
+      if (bare == other) return one->where_it_is();
   for (const char* one : {"rl", "sac", "td3", "ddpg", "trpo"})
     if (bare == one) return "of reinforcement learning there is `cohort train ppo TASK`";
-  for (const char* one : {"act", "vqbet", "tdmpc", "smolvla", "pi0", "pi0fast", "pi05", "gr00t", "groot", "openvla", "octo",
-                          "xvla"})
-    if (bare == one)
-      return "it is not there yet. Of imitation learning there are `cohort train policy` (diffusion policy, or BC with "
-             "model.algorithm=bc) and `cohort train rdt`; a model behind openpi's protocol is evaluated with `cohort "
-             "evaluate --policy ws://HOST:PORT`";
+  for (const char* one :
+       {"act", "vqbet", "tdmpc", "smolvla", "pi0", "pi0fast", "pi05", "gr00t", "groot", "openvla", "octo", "xvla"})
+    if (bare == one) {
+      std::string text =
+          "it is not there yet. Of imitation learning there are `cohort train policy` (diffusion policy, or BC with "
+          "model.algorithm=bc)";
+      for (const policies::Algorithm* there : policies::algorithms())
+        if (const auto job = there->job()) text += " and `cohort train " + job->name + "`";
+      return text + "; a model behind openpi's protocol is evaluated with `cohort evaluate --policy ws://HOST:PORT`";
+    }
   return "";
 }
 

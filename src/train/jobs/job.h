@@ -17,6 +17,10 @@
 #include "report/standard_figures.h"
 #include "train/trainable.h"
 
+namespace cohort::policies {
+class Algorithm;
+}
+
 namespace cohort::train {
 
 struct RunSettings;
@@ -114,7 +118,7 @@ std::vector<std::unique_ptr<Job>> all_jobs();
 
 std::unique_ptr<Job> make_forecast_job();    ///< "informer"
 std::unique_ptr<Job> make_regression_job();  ///< "regressor"
-std::unique_ptr<Job> make_policy_job();      ///< "policy"
-std::unique_ptr<Job> make_rdt_job();         ///< "rdt"
+/// "policy"; where an algorithm is given, its own job of the name that it has for it.
+std::unique_ptr<Job> make_policy_job(const policies::Algorithm* trained = nullptr);
 
 }  // namespace cohort::train

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "models/policy_network.h"
-#include "policies/rdt/rdt_policy.h"
 
 namespace cohort::train {
 namespace {
@@ -38,11 +37,11 @@ models::Observations observations_of(const ObservationLayout& layout, const para
   }
   if (!layout.language.empty())
     observations[layout.language] = batch.at("language").unsqueeze(1).expand({-1, layout.frames, -1});
-  if (layout.lang_row)
-    observations[models::kInstructionObservation] =
-        batch.at("lang_row").view({-1, 1, 1}).expand({-1, layout.frames, -1});
-  if (layout.in_episode) observations[models::kInEpisodeObservation] = batch.at("observation_mask");
-  if (layout.ctrl_freq) observations[models::kFrequencyObservation] = batch.at("ctrl_freq");
+  for (const policies::BatchObservation& other : layout.others) {
+    const at::Tensor& field = batch.at(other.field);
+    observations[other.name] =
+        other.every_frame ? field.view({field.size(0), 1, -1}).expand({-1, layout.frames, -1}) : field;
+  }
   for (std::size_t i = 0; i < layout.rgb.size(); ++i)
     observations[layout.rgb[i]] = batch.at("image/" + layout.images[i]);
   return observations;

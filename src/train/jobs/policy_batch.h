@@ -6,6 +6,7 @@
 
 #include "models/vision/observation_encoder.h"
 #include "parallel/batch.h"
+#include "policies/algorithm.h"
 
 namespace torch::nn {
 class Module;
@@ -20,10 +21,8 @@ struct ObservationLayout {
   std::vector<std::string> rgb;      ///< names of the cameras
   std::vector<std::string> images;   ///< their fields, without "image/"
   std::string language;              ///< name of the instruction's embedding, the field "language"; empty: none
-  bool lang_row = false;             ///< the field "lang_row" says which instruction of an RDT a sample is told
-  bool in_episode = false;           ///< the policy is told which frames lie before the episode ("observation_mask")
-  bool ctrl_freq = false;            ///< the field "ctrl_freq" says how often a sample's data act
-  std::int64_t frames = 1;           ///< of observations, each of which sees it
+  std::vector<policies::BatchObservation> others;  ///< what the algorithm sees beside these
+  std::int64_t frames = 1;                         ///< of observations
 };
 
 /// Views of the batch's tensors by the policy's names.

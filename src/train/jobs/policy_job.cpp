@@ -1,4 +1,4 @@
-// Diffusion policies, behaviour cloning and RDT on windows of robot data.
+// Policies (policies/algorithm.h) on windows of robot data.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -22,8 +22,6 @@
 #include "policies/algorithm.h"
 #include "policies/language.h"
 #include "policies/policy_settings.h"
-#include "policies/rdt/data.h"
-#include "policies/rdt/files.h"
 #include "policies/recorded_fields.h"
 #include "policies/statistics_of_set.h"
 #include "train/jobs/job.h"
@@ -53,10 +51,18 @@ std::string leaf_name(const std::string& name) {
   return slash == std::string::npos ? name : name.substr(slash + 1);
 }
 
-class PolicyJob : public Job {
+class PolicyJob final : public Job {
  public:
-  std::string name() const override { return "policy"; }
+  /// `trained`: the algorithm whose own job this is; null: the settings choose it.
+  explicit PolicyJob(const policies::Algorithm* trained) {
+    if (trained == nullptr) return;
+    only_ = trained->job();
+    model_.algorithm = trained->name();
+  }
+
+  std::string name() const override { return only_ ? only_->name : "policy"; }
   std::string summary() const override {
+    if (only_) return only_->summary;
     return "diffusion policy or behaviour cloning from RLDS, HDF5 or LeRobot robot data; also load_from=ROBOMIMIC.json";
   }
 
@@ -76,22 +82,26 @@ class PolicyJob : public Job {
       fields.add("splits", validation_splits_, "of each data set, or one for all; empty: no validation");
       fields.add("sampled", sampled_, "validation samples for which actions are drawn and compared; 0: none");
     });
-    model_.rdt.before_episode = "background";  // of new trainings
+    for (const policies::Algorithm* one : policies::algorithms()) one->begin_training(model_);
     fields.section("model", [&] { policies::describe(fields, model_); });
     fields_ = &fields;
     run_ = &run;
     fields.alias("data.path", "data.paths");
     fields.alias("data.split", "data.splits");
+    if (!only_) return;
+    config::Fields of_run;
+    train::describe(of_run, run);
+    for (const std::string& text : only_->defaults) of_run.apply_override(text);
   }
 
   void load() override {
+    COHORT_THROW_UNLESS(!only_ || policies::algorithm_of_job(only_->name) == &algorithm(),
+                        "model.algorithm={}: `cohort train {}` trains {}; write `cohort train policy` for others",
+                        model_.algorithm, only_->name, only_->title);
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS, LeRobot) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
-    if (model_.algorithm == "rdt" && resumes() && !fields_->was_set(kBeforeEpisode))
-      model_.rdt.before_episode = policies::before_episode_of(resumed_checkpoint());
-    // RDT's pretrained weights take the state in its own units, as its statistics file has them.
-    if (model_.algorithm == "rdt" && !fields_->was_set("data.proprio_normalization"))
-      data_.proprio_normalization = {"none"};
+    if (resumes()) algorithm().resume_training(model_, *fields_, resumed_checkpoint());
+    algorithm().choose_data(*fields_, data_);
     for (auto& [list, what] : {std::pair(&data_.actions, "data.actions"), std::pair(&data_.proprio, "data.proprio"),
                                std::pair(&data_.images, "data.images")})
       data::take_entries_of_sets(*list, data_.names, data_.paths.size(), what);
@@ -108,11 +118,7 @@ class PolicyJob : public Job {
     }
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
-    if (model_.algorithm == "rdt")
-      statistics_of_rdt_ = policies::place_rdt_numbers(
-          model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_,
-          {.mean = resumes(),
-           .frequency = fields_->was_set("model.rdt.ctrl_freq") || fields_->was_set("model.rdt.ctrl_freqs")});
+    taken_from_data_ = algorithm().take_data(model_, *fields_, data_, *train_, resumes());
     policies::check(resumes() ? policies::without_files(model_) : model_);
     if (const std::vector<std::string> differences = train_->differences(); !differences.empty())
       log::warning(
@@ -125,8 +131,7 @@ class PolicyJob : public Job {
     check_batch_size();
     check_reach();
     if (!validation_splits_.empty()) load_validation();
-    if (model_.algorithm == "rdt" && !resumes())
-      policies::take_instructions(model_.rdt, policies::told_by(model_.rdt, {train_.get(), validation_.get()}));
+    if (!resumes()) algorithm().take_instructions(model_, {train_.get(), validation_.get()});
     policies::check(resumes() ? policies::without_files(model_) : model_);
     train_samples_ = with_language(train_);
     if (!validation_) return;
@@ -137,16 +142,7 @@ class PolicyJob : public Job {
   PredictionRequest load_request(const config::Json& statistics, const std::string& data_set) override {
     COHORT_THROW_UNLESS(data_.paths.size() == 1, "{} data sets are to be predicted: name one", data_.paths.size());
     predicts_ = true;
-    // What the checkpoint does not say is as it was before there was this setting.
-    if (!fields_->was_set(kBeforeEpisode)) model_.rdt.before_episode = models::RdtSettings().before_episode;
-    const auto& hz = model_.rdt.ctrl_freqs;
-    std::string list;
-    for (const double one : hz) list += format("{}{:g}", list.empty() ? "" : ", ", one);
-    COHORT_THROW_UNLESS(
-        model_.algorithm != "rdt" || std::adjacent_find(hz.begin(), hz.end(), std::not_equal_to<>()) == hz.end(),
-        "the policy learnt data sets of {} Hz: say at which the actions of {} follow one another, with "
-        "model.rdt.ctrl_freqs=[] model.rdt.ctrl_freq=HZ",
-        list, data_.paths.front());
+    algorithm().begin_prediction(model_, *fields_, data_);
     policies::check(policies::without_files(model_));
     shape_windows();
     choose_instruction();
@@ -156,7 +152,7 @@ class PolicyJob : public Job {
     take_shapes();
     PredictionRequest request{.samples = with_language(train_), .has_truth = true};
     if (!data_.images.empty()) request.batch_size = 64;
-    request.row = policies::algorithm_of(model_).newest_row(model_);
+    request.row = algorithm().newest_row(model_);
     // As they were recorded: what a sample holds is normalised, and clipped to the training's range.
     const data::EpisodeSource& source = train_->source(0);
     const data::ComponentVector actions(given_->texts(), source, "actions");
@@ -215,7 +211,7 @@ class PolicyJob : public Job {
                              : combine_statistics_ ? ", all data sets alike"
                                                    : ", each data set by its own"));
     }
-    lines.insert(lines.end(), statistics_of_rdt_.begin(), statistics_of_rdt_.end());
+    lines.insert(lines.end(), taken_from_data_.begin(), taken_from_data_.end());
     return lines;
   }
 
@@ -235,7 +231,7 @@ class PolicyJob : public Job {
     return models::as_policy(model).loss(train::observations_of(layout_, batch), batch.at("action"));
   }
 
-  std::string loss_name() const override { return policies::algorithm_of(model_).loss_name(model_); }
+  std::string loss_name() const override { return algorithm().loss_name(model_); }
 
   std::vector<std::string> validation_figure_names() const override {
     if (sampled_ == 0) return {};
@@ -364,13 +360,10 @@ class PolicyJob : public Job {
 
   std::string time_label() const override { return "actions of the chunk"; }
 
- protected:
-  data::RobotDataSettings data_;
-  policies::PolicySettings model_;
-
  private:
   static constexpr std::int64_t kExamples = 6;
-  static constexpr const char* kBeforeEpisode = "model.rdt.before_episode";
+
+  const policies::Algorithm& algorithm() const { return policies::algorithm_of(model_); }
 
   /// The checkpoint, or the folder of checkpoints, that the training goes on from; empty: it begins. A run that ended
   /// before its first checkpoint begins anew.
@@ -439,16 +432,15 @@ class PolicyJob : public Job {
   void shape_windows() {
     if (model_.low_dim.empty()) model_.low_dim = data_.proprio;
     if (model_.rgb.empty()) model_.rgb = data_.images;
-    const policies::Algorithm& algorithm = policies::algorithm_of(model_);
     const auto follow = [&](const char* field, int& setting, int wanted) {
       COHORT_THROW_UNLESS(!fields_->was_set(field) || setting == wanted,
                           "{}={} contradicts the model, from which it follows as {}; leave it out", field, setting,
                           wanted);
       setting = wanted;
     };
-    follow("data.observation_steps", data_.observation_steps, algorithm.observation_steps(model_));
-    follow("data.action_steps", data_.action_steps, algorithm.action_steps(model_));
-    follow("data.action_begin", data_.action_begin, -algorithm.newest_row(model_));
+    follow("data.observation_steps", data_.observation_steps, algorithm().observation_steps(model_));
+    follow("data.action_steps", data_.action_steps, algorithm().action_steps(model_));
+    follow("data.action_begin", data_.action_begin, -algorithm().newest_row(model_));
     COHORT_THROW_UNLESS(model_.low_dim.size() == data_.proprio.size(),
                         "model.low_dim names {} observations, but data.proprio has {} components",
                         model_.low_dim.size(), data_.proprio.size());
@@ -457,11 +449,7 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(!model_.rgb.empty() || !model_.low_dim.empty(),
                         "the policy sees nothing: name data.proprio or data.images");
     if (!data_.images.empty() && data_.image_transforms.empty()) keep_stored_size();
-    // Before everything else, as the reference does it on images as they are stored.
-    auto& steps = data_.image_transforms;
-    if (model_.algorithm == "rdt" && model_.rdt.image_aug && !data_.images.empty() &&
-        std::find(steps.begin(), steps.end(), "rdt_augment") == steps.end())
-      steps.insert(steps.begin(), "rdt_augment");
+    algorithm().choose_transforms(model_, data_);
   }
 
   /// Without a transform that fixes the size, images stay as they are stored.
@@ -517,9 +505,8 @@ class PolicyJob : public Job {
                .rgb = model_.rgb,
                .images = data_.images,
                .language = model_.language.enabled() ? model_.language.name : "",
-               .in_episode = model_.algorithm == "rdt" && model_.rdt.before_episode == "background" &&
-                             policies::algorithm_of(model_).observation_steps(model_) > 1,
-               .frames = policies::algorithm_of(model_).observation_steps(model_)};
+               .others = {},
+               .frames = algorithm().observation_steps(model_)};
   }
 
   /// Whoever evaluates the policy draws its pictures as those of the data were drawn.
@@ -534,7 +521,7 @@ class PolicyJob : public Job {
 
   /// A sampler that clamps what it draws must be able to draw every action of the data.
   void check_reach() const {
-    const std::optional<double> reach = policies::algorithm_of(model_).reach(model_);
+    const std::optional<double> reach = algorithm().reach(model_);
     if (!reach) return;
     constexpr double kRounding = 1e-5;  // of a normalisation in float32
     for (std::size_t set = 0; set < train_->sets(); ++set) {
@@ -552,9 +539,10 @@ class PolicyJob : public Job {
               reached,
               "{}: actions: {}, element {}, lies in [{}, {}] with data.action_normalization={}, but what the policy "
               "draws is clamped to +-{}: set data.action_normalization=bounds (in train.action_config: "
-              "\"normalization\": \"min_max\"){}, or model.diffusion.sampler.clip_sample=false",
+              "\"normalization\": \"min_max\"){}, or {}",
               data_.paths[set], data_.actions[i], k, low[element], high[element], kinds[kinds.size() == 1 ? 0 : i],
-              *reach, low[element] == high[element] ? " and data.constant_elements=zero" : "");
+              *reach, low[element] == high[element] ? " and data.constant_elements=zero" : "",
+              algorithm().without_reach());
         }
     }
   }
@@ -576,18 +564,14 @@ class PolicyJob : public Job {
 
   /// The text that says what episodes are told, for models that take it.
   void choose_instruction() {
-    if (model_.algorithm == "rdt")
-      data_.instruction = policies::rdt_instruction_field(model_.rdt, data_, resumes() || predicts_);
+    data_.instruction = algorithm().instruction_field(model_, data_, resumes() || predicts_);
     if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
   }
 
   /// Instructions as the policy takes them.
   std::shared_ptr<const data::Dataset> with_language(const std::shared_ptr<const data::RobotWindows>& windows) {
-    layout_.lang_row = model_.algorithm == "rdt" && !model_.rdt.instructions.empty();
-    layout_.ctrl_freq = !frequencies().empty();
-    if (layout_.lang_row || layout_.ctrl_freq)
-      return std::make_shared<policies::InstructionWindows>(
-          windows, policies::rdt_instruction_rows(model_.rdt, *windows, !data_.instruction.empty()), frequencies());
+    layout_.others = algorithm().batch_observations(model_);
+    if (auto samples = algorithm().with_fields(model_, windows, !data_.instruction.empty())) return samples;
     if (!model_.language.enabled()) return windows;
     return std::make_shared<policies::LanguageWindows>(
         windows, policies::embed_instructions(model_.language, windows->instructions()));
@@ -633,17 +617,15 @@ class PolicyJob : public Job {
     throw Error("the samples have no action");
   }
 
-  /// Hz of each data set, where they differ.
-  std::vector<double> frequencies() const {
-    return model_.algorithm == "rdt" && !predicts_ ? model_.rdt.ctrl_freqs : std::vector<double>();
-  }
-
+  std::optional<policies::JobOfAlgorithm> only_;
+  data::RobotDataSettings data_;
+  policies::PolicySettings model_;
   const config::Fields* fields_ = nullptr;
   bool predicts_ = false;
   const RunSettings* run_ = nullptr;
   bool combine_statistics_ = false;
   std::vector<std::string> validation_splits_;
-  std::vector<std::string> statistics_of_rdt_;  // lines for the banner
+  std::vector<std::string> taken_from_data_;  // by the algorithm: lines for the banner
   int sampled_ = 20;
   ObservationLayout layout_;
   std::vector<std::int64_t> widths_;        // of the action's components
@@ -653,42 +635,10 @@ class PolicyJob : public Job {
   std::shared_ptr<const SomeSamples> shown_;
 };
 
-/// The same on RDT, with its reference's optimizer (main.py).
-class RdtJob final : public PolicyJob {
- public:
-  std::string name() const override { return "rdt"; }
-  std::string summary() const override {
-    return "Robotics Diffusion Transformer (170M, 1B, smaller) from RLDS, HDF5 or LeRobot robot data";
-  }
-  void describe(config::Fields& fields, RunSettings& run) override {
-    PolicyJob::describe(fields, run);
-    model_.algorithm = "rdt";
-    run.train.batch_size = 4;
-    run.train.epochs = 1;
-    run.train.lr = 5e-6;
-    run.train.optimizer.kind = "adamw";
-    run.train.optimizer.weight_decay = 1e-2;
-    run.train.clip_norm = 1.0;
-    // The embedded instructions never change.
-    run.parallel.ddp.constant_buffers = run.parallel.dp.constant_buffers = {"lang_embed", "lang_embeds", "lang_mask"};
-  }
-  void load() override {
-    COHORT_THROW_UNLESS(model_.algorithm == "rdt",
-                        "model.algorithm={}: `cohort train rdt` trains RDT; write `cohort "
-                        "train policy` for others",
-                        model_.algorithm);
-    PolicyJob::load();
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Job> make_policy_job() {
-  return std::make_unique<PolicyJob>();
-}
-
-std::unique_ptr<Job> make_rdt_job() {
-  return std::make_unique<RdtJob>();
+std::unique_ptr<Job> make_policy_job(const policies::Algorithm* trained) {
+  return std::make_unique<PolicyJob>(trained);
 }
 
 }  // namespace cohort::train

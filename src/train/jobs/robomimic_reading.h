@@ -7,7 +7,7 @@
 
 #include "core/config.h"
 #include "core/json_section.h"
-#include "policies/diffusion/robomimic_config.h"
+#include "policies/robomimic.h"
 
 namespace cohort::train {
 
@@ -33,10 +33,10 @@ struct RobomimicReading {
   double max_grad_norm = 0;
 
   bool rlds() const { return format == "droid_rlds"; }
-  models::ObservationOrder order() const {
-    return rlds()              ? models::ObservationOrder::kAsListed
-           : format == "droid" ? models::ObservationOrder::kDroid
-                               : models::ObservationOrder::kByName;
+  policies::ObservationOrder order() const {
+    return rlds()              ? policies::ObservationOrder::kAsListed
+           : format == "droid" ? policies::ObservationOrder::kDroid
+                               : policies::ObservationOrder::kByName;
   }
 };
 

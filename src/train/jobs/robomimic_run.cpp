@@ -12,7 +12,6 @@
 #include "core/utf8.h"
 #include "data/robot_windows.h"
 #include "policies/algorithm.h"
-#include "policies/diffusion/robomimic_config.h"
 #include "policies/policy_settings.h"
 #include "train/jobs/robomimic_names.h"
 #include "train/jobs/robomimic_overrides.h"
@@ -150,11 +149,11 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     if (line.starts_with(".")) line.erase(0, 1);
 
   policies::PolicySettings model;
-  TrainingRules rules;
+  policies::RobomimicPolicy rules;
   // Of another algorithm's sequences nothing can be said.
-  const bool understood = algorithm == "diffusion_policy" || algorithm == "bc";
+  const bool understood = policies::is_robomimics(algorithm);
   try {
-    read_policy(algorithm, algo, observation, path, r.order(), model, rules);
+    rules = read_policy(algorithm, algo, observation, path, r.order(), model);
   } catch (const Error& e) {
     r.refused.push_back(e.what());
   }
@@ -177,11 +176,8 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   data.seed = static_cast<std::uint64_t>(r.seed);
   data.constant_elements = "error";  // as the reference refuses them
   if (r.rlds()) {
-    model.diffusion.horizon.first_action = 0;  // its chunks begin with the newest frame
-    if (algorithm == "bc")
-      r.refused.push_back(
-          "algo_name = \"bc\" on RLDS data is not supported: the pipeline is the "
-          "diffusion policy's");
+    if (const std::string why_not = policies::algorithm_of(model).fit_robomimic_stream(model); !why_not.empty())
+      r.refused.push_back(why_not);
   } else {
     const std::int64_t rows = r.frame_stack + r.seq_length - 1;
     const policies::Algorithm& learner = policies::algorithm_of(model);

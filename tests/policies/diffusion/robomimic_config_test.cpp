@@ -1,6 +1,4 @@
 // Reading the policy's part of robomimic's JSON configurations.
-#include "policies/diffusion/robomimic_config.h"
-
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
@@ -8,9 +6,28 @@
 #include "core/error.h"
 #include "core/message_of.h"
 #include "models/formula.h"
+#include "policies/diffusion/diffusion_policy.h"
+#include "policies/robomimic.h"
 
 namespace cohort::models {
 namespace {
+
+using policies::droid_observation_order;
+using policies::ObservationOrder;
+
+struct RobomimicPolicy : policies::RobomimicPolicy {
+  DiffusionPolicySettings settings;
+};
+
+RobomimicPolicy read_robomimic_policy(const config::Json& algo, const config::Json& observation,
+                                      const std::string& source, ObservationOrder order) {
+  policies::PolicySettings model;
+  RobomimicPolicy policy{policies::read_robomimic_policy("diffusion_policy", algo, observation, source, order, model),
+                         {}};
+  policy.settings = model.of<DiffusionPolicySettings>();
+  policy.settings.encoder = policy.encoder;
+  return policy;
+}
 
 /// As the DROID package's generator writes it.
 config::Json droid_algo() {

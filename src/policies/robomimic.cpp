@@ -1,95 +1,48 @@
-#include "policies/diffusion/robomimic_config.h"
+#include "policies/robomimic.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "core/json_section.h"
+#include "policies/algorithm.h"
 
-namespace cohort::models {
+namespace cohort::policies {
+namespace {
 
 using config::is_empty;
 using config::is_false;
-using config::JsonSection;
-namespace {
-
 using config::Json;
+using config::JsonSection;
 
-/// Of a sampler that is not `enabled`, names may be any.
-void read_noise(JsonSection& section, bool enabled, NoiseScheduleSettings& schedule, SamplerSettings& sampler) {
-  section.take("num_train_timesteps", schedule.num_train_timesteps);
-  if (enabled) {
-    section.take_choice("beta_schedule", schedule.beta_schedule, {"squaredcos_cap_v2", "linear", "scaled_linear"});
-    section.take_choice("prediction_type", schedule.prediction_type, {"epsilon", "sample", "v_prediction"});
-  } else {
-    section.ignore("beta_schedule");
-    section.ignore("prediction_type");
-  }
-  section.take("num_inference_timesteps", sampler.num_inference_timesteps);
-  section.take("clip_sample", sampler.clip_sample);
-  section.take("set_alpha_to_one", sampler.set_alpha_to_one);
-  section.take("steps_offset", sampler.steps_offset);
+void read(JsonSection& policy, RobomimicOptimizer& o) {
+  policy.take_choice("optimizer_type", o.kind, {"adam", "adamw"});
+  policy.in("learning_rate", [&](JsonSection& rate) {
+    rate.take("initial", o.learning_rate);
+    rate.take("decay_factor", o.decay);
+    rate.take_or_null("epoch_schedule", o.epochs, {});
+    rate.take_choice("scheduler_type", o.schedule, {"multistep", "cosine"});
+    if (o.schedule == "cosine") {
+      o.epochs.clear();  // the reference does not look at them then
+      rate.take_or_null("warmup_steps", o.warmup_steps, 0);
+      rate.off(
+          "num_cycles", [](const config::Json& v) { return v == 0.5; }, "is not supported: half a wave (0.5) is");
+      rate.off(
+          "step_every_batch", [](const config::Json& v) { return v == true; },
+          "is not supported: a cosine steps with every batch (true)");
+    } else {
+      rate.ignore("warmup_steps");
+      rate.ignore("num_cycles");
+      rate.off(
+          "step_every_batch", [&](const config::Json& v) { return is_empty(v) || o.epochs.empty(); },
+          "is not supported with an epoch_schedule, whose numbers are of epochs");
+    }
+  });
+  policy.in("regularization", [&](JsonSection& r) { r.take("L2", o.weight_decay); });
 }
 
-void read_algo(JsonSection& algo, RobomimicPolicy& policy) {
-  DiffusionPolicySettings& s = policy.settings;
-  algo.in("optim_params",
-          [&](JsonSection& optim) { optim.in("policy", [&](JsonSection& p) { read(p, policy.optimizer); }); });
-  algo.in("horizon", [&](JsonSection& h) {
-    h.take("observation_horizon", s.horizon.observation_horizon);
-    h.take("action_horizon", s.horizon.action_horizon);
-    h.take("prediction_horizon", s.horizon.prediction_horizon);
-  });
-  bool unet = true, transformer = false, ddpm = true, ddim = false;
-  algo.in("unet", [&](JsonSection& u) {
-    u.take("enabled", unet);
-    u.take("diffusion_step_embed_dim", s.unet.diffusion_step_embed_dim);
-    u.take("down_dims", s.unet.down_dims);
-    u.take("kernel_size", s.unet.kernel_size);
-    u.take("n_groups", s.unet.n_groups);
-  });
-  algo.in("transformer", [&](JsonSection& t) {
-    t.take("enabled", transformer);
-    t.take("n_layer", s.transformer.n_layer);
-    t.take("n_head", s.transformer.n_head);
-    t.take("n_emb", s.transformer.n_emb);
-    t.take("p_drop_emb", s.transformer.p_drop_emb);
-    t.take("p_drop_attn", s.transformer.p_drop_attn);
-    t.take("causal_attn", s.transformer.causal_attn);
-    t.take("n_cond_layers", s.transformer.n_cond_layers);
-  });
-  // The U-Net comes first in the reference, too.
-  s.network = unet || !transformer ? "unet" : "transformer";
-  if (!unet && !transformer)
-    algo.refuse(algo.path() + ".unet.enabled", Json(false), "leaves the policy without a network");
-  algo.in("ema", [&](JsonSection& e) {
-    e.take("enabled", policy.ema_enabled);
-    e.take("power", policy.ema_power);
-  });
-  s.noise_samples = 1;
-  algo.take("noise_samples", s.noise_samples);
-  NoiseScheduleSettings schedules[2];
-  SamplerSettings samplers[2];
-  samplers[0].kind = "ddpm";
-  samplers[0].num_inference_timesteps = 100;
-  schedules[1].num_train_timesteps = 50;
-  algo.in("ddpm", [&](JsonSection& d) {
-    d.take("enabled", ddpm);
-    read_noise(d, ddpm, schedules[0], samplers[0]);
-  });
-  algo.in("ddim", [&](JsonSection& d) {
-    d.take("enabled", ddim);
-    read_noise(d, ddim, schedules[1], samplers[1]);
-  });
-  if (!ddpm && !ddim) algo.refuse(algo.path() + ".ddim.enabled", Json(false), "leaves the policy without a sampler");
-  // DDPM comes first in the reference, too.
-  s.schedule = schedules[ddpm ? 0 : 1];
-  s.sampler = samplers[ddpm ? 0 : 1];
-}
-
-void read_randomizer(JsonSection& rgb, const Json& kind, const Json& kwargs, ObservationEncoderSettings& encoder,
-                     std::vector<std::string>& refused) {
+void read_randomizer(JsonSection& rgb, const Json& kind, const Json& kwargs,
+                     models::ObservationEncoderSettings& encoder, std::vector<std::string>& refused) {
   if (kind.is_null()) return;
   const std::string path = rgb.path() + ".obs_randomizer_kwargs";
   JsonSection section(kwargs, path, refused);
@@ -117,7 +70,7 @@ void read_randomizer(JsonSection& rgb, const Json& kind, const Json& kwargs, Obs
 }
 
 void read_rgb(JsonSection& rgb, RobomimicPolicy& policy, std::vector<std::string>& refused) {
-  ObservationEncoderSettings& encoder = policy.settings.encoder;
+  models::ObservationEncoderSettings& encoder = policy.encoder;
   rgb.off(
       "core_class", [](const Json& v) { return v == "VisualCore"; }, "is not supported, only VisualCore is");
   rgb.off("fuser", is_empty, "is not supported");
@@ -207,7 +160,7 @@ void read_observation(JsonSection& observation, RobomimicPolicy& policy, std::ve
     encoder.ignore("depth");
     encoder.ignore("scan");
   });
-  std::vector<ObservationSettings>& observations = policy.settings.encoder.observations;
+  std::vector<models::ObservationSettings>& observations = policy.encoder.observations;
   for (const std::string& name : low_dim) observations.push_back({name, {}, ""});
   for (const std::string& name : cameras)
     observations.push_back(
@@ -215,6 +168,10 @@ void read_observation(JsonSection& observation, RobomimicPolicy& policy, std::ve
 }
 
 }  // namespace
+
+void read_optimizer(JsonSection& algo, RobomimicOptimizer& optimizer) {
+  algo.in("optim_params", [&](JsonSection& optim) { optim.in("policy", [&](JsonSection& p) { read(p, optimizer); }); });
+}
 
 const std::vector<std::string>& droid_observation_order() {
   static const std::vector<std::string> kOrder{
@@ -224,27 +181,41 @@ const std::vector<std::string>& droid_observation_order() {
   return kOrder;
 }
 
-RobomimicPolicy read_robomimic_policy(const Json& algo, const Json& observation, const std::string& source,
-                                      ObservationOrder order) {
+bool is_robomimics(const std::string& algorithm) {
+  return std::any_of(algorithms().begin(), algorithms().end(),
+                     [&](const Algorithm* one) { return one->is_robomimics() && one->name() == algorithm; });
+}
+
+RobomimicPolicy read_robomimic_policy(const std::string& algorithm, const Json& algo, const Json& observation,
+                                      const std::string& source, ObservationOrder order, PolicySettings& model) {
+  std::string names;
+  for (const Algorithm* one : algorithms())
+    if (one->is_robomimics()) names += (names.empty() ? "" : " and ") + one->name();
+  COHORT_THROW_UNLESS(is_robomimics(algorithm), "algo_name = \"{}\" is not supported; there are {}", algorithm, names);
   RobomimicPolicy policy;
-  std::vector<std::string> refused;
+  std::vector<std::string> refused, of_observation;
   {
-    JsonSection section(algo, "algo", refused);
-    read_algo(section, policy);
+    JsonSection section(observation, "observation", of_observation);
+    read_observation(section, policy, of_observation);
   }
-  {
-    JsonSection section(observation, "observation", refused);
-    read_observation(section, policy, refused);
+  for (const Algorithm* one : algorithms()) {
+    if (!one->is_robomimics()) continue;
+    // Those that do not learn have the fork's defaults.
+    const bool learns = one->name() == algorithm;
+    RobomimicPolicy unused;
+    JsonSection section(learns ? algo : Json::object(), "algo", refused);
+    one->read_robomimic(section, model, learns ? policy : unused);
   }
-  std::vector<ObservationSettings>& observations = policy.settings.encoder.observations;
+  refused.insert(refused.end(), of_observation.begin(), of_observation.end());
+  std::vector<models::ObservationSettings>& observations = policy.encoder.observations;
   if (order == ObservationOrder::kByName)
     std::sort(observations.begin(), observations.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  if (order == ObservationOrder::kDroid) put_first(observations, droid_observation_order());
-  share_cameras(observations, "camera/image/varied_camera");
+  if (order == ObservationOrder::kDroid) models::put_first(observations, droid_observation_order());
+  models::share_cameras(observations, "camera/image/varied_camera");
   std::string list;
   for (const std::string& line : refused) list += "\n  " + line;
   COHORT_THROW_UNLESS(refused.empty(), "{}: {} settings cannot be honoured:{}", source, refused.size(), list);
   return policy;
 }
 
-}  // namespace cohort::models
+}  // namespace cohort::policies
