@@ -14,6 +14,7 @@ namespace {
 
 using config::Json;
 using config::JsonSection;
+
 /// robomimic's BC: exps/templates/bc.json.
 void read_robomimic_algo(JsonSection& root, models::BcSettings& bc, RobomimicPolicy& policy) {
   policy.encoder.core.norm = "batch";  // robomimic's; group norm is the diffusion policies'
