@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/cpu/parameters.h"
 #include "sim/engine.h"
 #include "sim/kernels/lane/data_view.h"
 #include "sim/model.h"
+#include "sim/parameter_store.h"
 
 namespace cohort::sim {
 

@@ -10,11 +10,11 @@
 #include "core/thread_team.h"
 #include "sim/batched_engine.h"
 #include "sim/cpu/block_runner.h"
-#include "sim/cpu/contacts.h"
 #include "sim/cpu/freed_memory.h"
 #include "sim/engine_plan.h"
 #include "sim/host_memory.h"
 #include "sim/kernels/lane/constraints.h"
+#include "sim/listed_contacts.h"
 
 namespace cohort::sim {
 

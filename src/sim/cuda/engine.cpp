@@ -11,12 +11,12 @@
 
 #include "core/error.h"
 #include "sim/batched_engine.h"
-#include "sim/cpu/contacts.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/model_memory.h"
 #include "sim/cuda/runner.h"
 #include "sim/engine_plan.h"
 #include "sim/host_memory.h"
+#include "sim/listed_contacts.h"
 
 namespace cohort::sim {
 
