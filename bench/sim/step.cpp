@@ -140,7 +140,7 @@ void measure(const Case& what, int n, int rounds, int steps, int turn, LaneWidth
     std::printf("%-24s not run: %s\n", file.substr(file.rfind('/') + 1).c_str(), to_string(missing).c_str());
     return;
   }
-  CpuEngineOptions options;
+  EngineOptions options;
   options.lanes = lanes;
   options.row_space = what.row_space;
   Sides s{n, steps, mj::load(scene.mjb), {}, nullptr, make_cpu_engine(import_model(scene.mjb), n, options)};

@@ -7,13 +7,11 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "sim/cpu/engine.h"
-#include "sim/cuda/engine.h"
+#include "sim/backends.h"
 #include "sim/engine_plan.h"
 #include "sim/index.h"
 #include "sim/kinematics.h"
 #include "sim/model.h"
-#include "sim/mujoco/engine.h"
 
 namespace cohort::sim {
 
@@ -147,52 +145,46 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   need_not_built();
   check(env_spacing);
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
+  const Backend& backend = backend_of(options_.engine, options_.device);
   compiled_ = compile_scene(declarations_, cameras_, options_);
-  if (options_.engine == EngineKind::kMujoco) {
-    need_cpu_for_mujoco();
-    engine_ = make_mujoco_engine(compiled_.mjb, n_envs,
-                                 {.threads = options_.threads,
-                                  .parameters = set_of(options_.parameters),
-                                  .step_leaves = set_of(options_.step_leaves)});
-  } else {
-    Model model = import_model(compiled_.mjb);
-    if (std::string remark = taken_otherwise(model.info); !remark.empty()) {
+  EngineModel model{.mjb = compiled_.mjb};
+  if (backend.kind == EngineKind::kBatched) {
+    model.batched = import_model(compiled_.mjb);
+    if (std::string remark = taken_otherwise(model.batched.info); !remark.empty()) {
       compiled_.warnings.push_back(std::move(remark));
     }
-    if (options_.row_space > 0 && choose_row_space(model, options_.row_space) == 0) {
-      const OptionRecord& solver = model.sizes.option;
+    if (options_.row_space > 0 && choose_row_space(model.batched, options_.row_space) == 0) {
+      const OptionRecord& solver = model.batched.sizes.option;
       compiled_.warnings.push_back(format("row_space {} has no effect: {}", options_.row_space,
                                           !solver.newton    ? "the solver is not Newton's"
                                           : solver.elliptic ? "its contacts have elliptic cones"
                                                             : "the model has no constraints"));
     }
-    engine_ = make_batched_engine(std::move(model), n_envs);
   }
-  start(env_spacing);
+  start(backend, std::move(model), n_envs, env_spacing);
 }
 
 MemoryPlan Scene::plan() const {
   need_not_built();
+  const Backend& backend = backend_of(options_.engine, options_.device);
   const CompiledScene compiled = compile_scene(declarations_, cameras_, options_);
-  if (options_.engine == EngineKind::kMujoco) {
-    need_cpu_for_mujoco();
-    return plan_mujoco_engine(compiled.mjb, {.threads = options_.threads,
-                                             .parameters = set_of(options_.parameters),
-                                             .step_leaves = set_of(options_.step_leaves)});
-  }
-  return plan_batched_engine(import_model(compiled.mjb));
+  EngineModel model{.mjb = compiled.mjb};
+  if (backend.kind == EngineKind::kBatched) model.batched = import_model(compiled.mjb);
+  return backend.plan(model, engine_options());
 }
 
 MemoryPlan Scene::plan_from_file(const std::filesystem::path& compiled) const {
-  return plan_batched_engine(load_for_build(compiled));
+  const EngineModel model{.batched = load_for_build(compiled)};
+  return backend_of(options_.engine, options_.device).plan(model, engine_options());
 }
 
 void Scene::build_from_file(const std::filesystem::path& compiled, int n_envs, std::array<double, 2> env_spacing) {
   check(env_spacing);
-  engine_ = make_batched_engine(load_for_build(compiled), n_envs);
+  EngineModel model{.batched = load_for_build(compiled)};
+  std::vector<CameraOptions> saved = model.batched.info.cameras;
+  start(backend_of(options_.engine, options_.device), std::move(model), n_envs, env_spacing);
   compiled_file_ = compiled;
-  cameras_.insert(cameras_.end(), info().cameras.begin(), info().cameras.end());
-  start(env_spacing);
+  cameras_.insert(cameras_.end(), saved.begin(), saved.end());
 }
 
 Model Scene::load_for_build(const std::filesystem::path& compiled) const {
@@ -216,57 +208,22 @@ Model Scene::load_for_build(const std::filesystem::path& compiled) const {
   return model;
 }
 
-void Scene::need_cpu_for_mujoco() const {
-  COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu, "the engine `mujoco` runs on the CPU, not on {}",
-                      to_string(options_.device));
+EngineOptions Scene::engine_options() const {
+  return {.threads = options_.threads,
+          .lanes = options_.lanes,
+          .device = options_.device.index,
+          .row_space = options_.row_space,
+          .contact_capacity = options_.contact_capacity,
+          .parameters = set_of(options_.parameters),
+          .step_leaves = set_of(options_.step_leaves)};
 }
 
-void Scene::need_known_device() const {
-  COHORT_THROW_UNLESS(options_.device.kind == DeviceKind::kCpu || options_.device.kind == DeviceKind::kCuda,
-                      "the batched engine runs on CPUs and CUDA devices, not on {}", to_string(options_.device));
-}
-
-MemoryPlan Scene::plan_batched_engine(const Model& model) const {
-  const ParameterSet parameters = set_of(options_.parameters);
-  if (options_.device.kind == DeviceKind::kCuda) {
-    return plan_cuda_engine(model, {.device = options_.device.index,
-                                    .row_space = options_.row_space,
-                                    .contact_capacity = options_.contact_capacity,
-                                    .parameters = parameters,
-                                    .step_leaves = set_of(options_.step_leaves)});
+/// What building has in common.
+void Scene::start(const Backend& backend, EngineModel model, int n_envs, std::array<double, 2> env_spacing) {
+  if (backend.kind == EngineKind::kBatched) {
+    contact_capacity_ = choose_contact_capacity(model.batched, options_.contact_capacity);
   }
-  need_known_device();
-  return plan_cpu_engine(model, {.threads = options_.threads,
-                                 .lanes = options_.lanes,
-                                 .row_space = options_.row_space,
-                                 .contact_capacity = options_.contact_capacity,
-                                 .parameters = parameters,
-                                 .step_leaves = set_of(options_.step_leaves)});
-}
-
-std::unique_ptr<Engine> Scene::make_batched_engine(Model model, int n_envs) {
-  contact_capacity_ = choose_contact_capacity(model, options_.contact_capacity);
-  const ParameterSet parameters = set_of(options_.parameters);
-  if (options_.device.kind == DeviceKind::kCuda) {
-    return make_cuda_engine(std::move(model), n_envs,
-                            {.device = options_.device.index,
-                             .row_space = options_.row_space,
-                             .contact_capacity = options_.contact_capacity,
-                             .parameters = parameters,
-                             .step_leaves = set_of(options_.step_leaves)});
-  }
-  need_known_device();
-  return make_cpu_engine(std::move(model), n_envs,
-                         {.threads = options_.threads,
-                          .lanes = options_.lanes,
-                          .row_space = options_.row_space,
-                          .contact_capacity = options_.contact_capacity,
-                          .parameters = parameters,
-                          .step_leaves = set_of(options_.step_leaves)});
-}
-
-/// What building has in common: the engine exists.
-void Scene::start(std::array<double, 2> env_spacing) {
+  engine_ = backend.make(std::move(model), n_envs, engine_options());
   spacing_ = env_spacing;
   find_members();
   find_actuators();

@@ -34,6 +34,8 @@ namespace cohort::sim {
 class Scene;
 struct Model;
 struct VisualModel;
+struct Backend;
+struct EngineModel;
 class Kinematics;
 
 /// One thing of a scene after build(): its links, dofs and geoms. A handle; the scene owns everything. The functions of
@@ -218,7 +220,8 @@ class Scene : public SceneParts {
 
   void need_built() const;
   void need_not_built() const;
-  void start(std::array<double, 2> env_spacing);
+  EngineOptions engine_options() const;
+  void start(const Backend& backend, EngineModel model, int n_envs, std::array<double, 2> env_spacing);
   void find_members();
   void find_actuators();
   Selection select(const Indices& items, int item_count, const char* what, const Indices& envs, int components) const;
@@ -262,10 +265,6 @@ class Scene : public SceneParts {
   void need_derived();
   ArrayView derived(Field field);
   /// On the device of the options.
-  std::unique_ptr<Engine> make_batched_engine(Model model, int n_envs);
-  MemoryPlan plan_batched_engine(const Model& model) const;
-  void need_cpu_for_mujoco() const;
-  void need_known_device() const;
   /// Reads the file; throws Error where the options or the cameras do not go with it.
   Model load_for_build(const std::filesystem::path& compiled) const;
   SceneOptions options_;

@@ -322,6 +322,50 @@ TEST_P(SceneApi, EntitiesKnowTheirPartsAlsoWhenTheCompilerFusesBodies) {
   }
 }
 
+/// Two files whose meshes have one name and lie beside each, one of them in an included file, and a URDF's mesh.
+TEST_P(SceneApi, MeshesOfOneNameInSeveralFilesAreEachFilesOwn) {
+  namespace fs = std::filesystem;
+  const fs::path folder = file("meshes");
+  const auto write = [&](const char* name, const std::string& text) {
+    fs::create_directories((folder / name).parent_path());
+    write_file_atomically(folder / name, text);
+  };
+  // A cube of edge 2 h, turned outwards.
+  const auto cube = [](double h) {
+    std::string text;
+    for (const double x : {-h, h})
+      for (const double y : {-h, h})
+        for (const double z : {-h, h}) text += format("v {} {} {}\n", x, y, z);
+    return text +
+           "f 1 2 4\nf 1 4 3\nf 5 7 8\nf 5 8 6\nf 1 5 6\nf 1 6 2\nf 3 4 8\nf 3 8 7\nf 1 3 7\nf 1 7 5\nf 2 6 8\nf 2 8 "
+           "4\n";
+  };
+  const std::string body =
+      "<asset><mesh name='part' file='part.obj'/></asset><worldbody><body name='b'><freejoint/>"
+      "<geom type='mesh' mesh='part' density='1000'/></body></worldbody>";
+  write("a/meshes/part.obj", cube(0.1));
+  write("a/scene.xml", "<mujoco><compiler meshdir='meshes'/><include file='parts/body.xml'/></mujoco>");
+  write("a/parts/body.xml", "<mujoco><include file='parts/deep/body.xml'/></mujoco>");
+  write("a/parts/deep/body.xml", "<mujoco>" + body + "</mujoco>");
+  write("b/part.obj", cube(0.2));
+  write("b/scene.xml", "<mujoco>" + body + "</mujoco>");
+  write("u/meshes/part.obj", cube(0.3));
+  write("u/robot.urdf",
+        "<robot name='u'><link name='base'><inertial><mass value='5'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' "
+        "iyz='0'/></inertial><collision><geometry><mesh filename='meshes/part.obj'/></geometry></collision></link>"
+        "</robot>");
+  Scene scene(options());
+  const Entity a = scene.add_entity(Mjcf{(folder / "a/scene.xml").string()}, "a"),
+               b = scene.add_entity(Mjcf{.file = (folder / "b/scene.xml").string(), .pose = Pose{{2, 0, 0}}}, "b"),
+               u = scene.add_entity(Urdf{.file = (folder / "u/robot.urdf").string(), .pose = {{4, 0, 0}}}, "u");
+  scene.build(1);
+  EXPECT_NEAR(a.mass(), 8, 1e-4);  // vertices are floats
+  EXPECT_NEAR(b.mass(), 64, 1e-4);
+  EXPECT_EQ(scene.info().parts.meshes, 3);
+  EXPECT_EQ(u.geoms().size(), 1u);
+  fs::remove_all(folder);
+}
+
 TEST_P(SceneApi, AMeshAndATerrainAreEntities) {
   const auto path = file("obj");
   write_file_atomically(path, "v 0 0 0\nv 0.2 0 0\nv 0 0.2 0\nv 0 0 0.2\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n");

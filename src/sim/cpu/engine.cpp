@@ -8,14 +8,13 @@
 
 #include "core/error.h"
 #include "core/thread_team.h"
+#include "sim/batched_engine.h"
 #include "sim/cpu/block_runner.h"
-#include "sim/cpu/contacts.h"
 #include "sim/cpu/freed_memory.h"
-#include "sim/cpu/parameters.h"
-#include "sim/data_of_fields.h"
 #include "sim/engine_plan.h"
 #include "sim/host_memory.h"
 #include "sim/kernels/lane/constraints.h"
+#include "sim/listed_contacts.h"
 
 namespace cohort::sim {
 
@@ -67,15 +66,7 @@ class Memory {
 /// All but available_bytes. view: planned_view of the model.
 MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner, int threads,
                    const ParameterSet& parameters, const FieldSet& step_leaves) {
-  MemoryPlan plan;
-  double state = sizeof(float) * static_cast<double>(hidden_rows(view)), derived = 0;
-  for (int f = 0; f < kFieldCount; ++f) {
-    const Field field = static_cast<Field>(f);
-    if (!has_field(step_leaves, field)) continue;
-    (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
-  }
-  plan.parts = {{"state and inputs", state}, {"derived", derived}};
-  if (view.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * view.nseparation});
+  MemoryPlan plan = plan_of_fields(model, step_leaves, sizeof(float) * static_cast<double>(hidden_rows(view)));
   if (parameters.any()) {
     plan.parts.push_back({"parameters", ParameterStore::bytes_per_environment(model, parameters)});
   }
@@ -86,39 +77,33 @@ MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner
   return plan;
 }
 
-class CpuEngine final : public Engine {
+class CpuEngine final : public BatchedEngine {
  public:
-  CpuEngine(Model model, int n_envs, const CpuEngineOptions& options)
-      : model_(std::move(model)),
-        step_leaves_(options.step_leaves),
+  CpuEngine(Model model, int n_envs, const EngineOptions& options)
+      : BatchedEngine(std::move(model), n_envs, kPadding, options.step_leaves),
         view_(planned_view(model_, options.row_space, options.contact_capacity, step_leaves_)),
-        n_(n_envs),
-        n_pad_(padded(n_envs, kPadding)),
         runner_(runner_of(options.lanes)),
-        threads_wanted_(std::min(options.threads, n_pad_ / kPadding)),
-        parameters_(model_, n_pad_) {
+        threads_wanted_(std::min(options.threads, n_pad_ / kPadding)) {
     check_step_leaves(model_, step_leaves_, options.parameters);
     MemoryPlan plan = plan_of(model_, view_, runner_, threads_wanted_, options.parameters, step_leaves_);
     plan.available_bytes = available_host_memory();
     need_memory(plan, n_, threads_wanted_);
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
-      fields_[static_cast<std::size_t>(f)] = Memory(field_bytes(field));
+      if (has(field)) field_memory(field) = (fields_[static_cast<std::size_t>(f)] = Memory(field_bytes(field))).get();
     }
-    hidden_ = Memory(hidden_bytes());
+    hidden_memory_ = Memory(hidden_bytes());
+    hidden_ = hidden_memory_.get();
     separations_ = Memory(separation_bytes());
     team_ = std::make_unique<ThreadTeam>(threads_wanted_);
     for (int t = 0; t < team_->size(); ++t) {
       workspaces_.emplace_back(static_cast<std::size_t>(runner_.workspace_bytes(view_)));
     }
-    data_ = data_of_fields(
-        n_pad_, static_cast<float*>(hidden_.get()), [this](Field field) { return floats(field); },
-        [this](Field field) { return ints(field); });
+    data_ = data_view(static_cast<float*>(hidden_), [this](Field field) { return field_memory(field); });
     // Most callers push nothing, and these are about as many rows as all others: read once somebody may have written
     // there.
     data_.applied = data_.link_force = nullptr;
     data_.separations = static_cast<float*>(separations_.get());
-    data_.left = left_bits(step_leaves_);
     if ((data_.left & kLeftLinks) != 0) link_root_ = roots_of_links(model_.info);
     data_.link_root = link_root_.empty() ? nullptr : link_root_.data();
     for (int e = 0; e < n_pad_; ++e) reset_one(e);
@@ -142,25 +127,13 @@ class CpuEngine final : public Engine {
       CpuPart& part = parts_[static_cast<std::size_t>(t)];
       if (part.first < part.last) (*part_body_)(part);
     };
-    parameters_.take(options.parameters, n_, [&] { commit_parameters(); });
+    take_parameters(options.parameters);
   }
-
-  EngineKind kind() const override { return EngineKind::kBatched; }
-  const ModelInfo& info() const override { return model_.info; }
-  int n_envs() const override { return n_; }
-
-  bool has(Field field) const override { return has_field(step_leaves_, field); }
 
   ArrayView view(Field field) override {
     if (field == Field::kQfrcApplied) data_.applied = floats(field);
     if (field == Field::kXfrcApplied) data_.link_force = floats(field);
-    ArrayView v;
-    v.data = fields_[static_cast<std::size_t>(field)].get();
-    v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
-    v.rank = 2;
-    v.shape = {n_, size_of(field)};
-    v.strides = {1, n_pad_};
-    return v;
+    return shape_of(field, field_memory(field));
   }
 
   void step(int steps) override {
@@ -195,18 +168,6 @@ class CpuEngine final : public Engine {
     for (std::int32_t e : envs) reset_one(e);
   }
 
-  ArrayView parameter(Parameter parameter) override {
-    ParameterSet wanted;
-    wanted.set(static_cast<std::size_t>(parameter));
-    check_step_leaves(model_, step_leaves_, wanted);
-    if ((wanted & ~parameters_.taken()).any()) {
-      // The caller keeps what was there until the new values are in place.
-      need_room(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
-      parameters_.take(wanted, n_, [&] { commit_parameters(); });
-    }
-    return parameters_.view(parameter, n_);
-  }
-  std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
   void commit_parameters(std::span<const std::int32_t> envs = {}) override {
     if (!parameters_.any()) return;
     ModelView view = view_;
@@ -225,48 +186,32 @@ class CpuEngine final : public Engine {
     data_ = data;
   }
 
-  std::vector<std::uint8_t> save_state() override {
-    std::vector<std::uint8_t> bytes;
-    for_state([&](void* data, std::size_t size) {
-      const auto* p = static_cast<const std::uint8_t*>(data);
-      bytes.insert(bytes.end(), p, p + size);
-    });
-    parameters_.save(bytes);
-    return bytes;
-  }
-  void load_state(std::span<const std::uint8_t> bytes) override {
-    std::size_t expected = 0;
-    for_state([&](void*, std::size_t size) { expected += size; });
-    const auto other = [&] {
-      return Error(
-          format("a state of {} bytes was saved; {} environments of this model take {}", bytes.size(), n_, expected));
-    };
-    if (bytes.size() < expected) throw other();
-    const ParameterSet saved = ParameterStore::saved_in(bytes.subspan(expected));
-    check_step_leaves(model_, step_leaves_, saved);
-    need_room(saved, "the state's parameters", 0);
-    ParameterStore read(model_, n_pad_);
-    if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
-    const std::uint8_t* from = bytes.data();
-    for_state([&](void* data, std::size_t size) {
-      if (size > 0) std::memcpy(data, from, size);
-      from += size;
-    });
-    std::memset(separations_.get(), 0, separation_bytes());
-    if (holds_numbers(Field::kQfrcApplied)) data_.applied = floats(Field::kQfrcApplied);
-    if (holds_numbers(Field::kXfrcApplied)) data_.link_force = floats(Field::kXfrcApplied);
-    parameters_.exchange_values(read);
-    view_.varies = 0;
-    commit_parameters();
-  }
-
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
   MemoryPlan memory() const override {
     return plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken(), step_leaves_);
   }
 
-  std::string error_text(int) const override { return ""; }
+ protected:
+  void read_memory(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void write_memory(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void state_loaded() override {
+    std::memset(separations_.get(), 0, separation_bytes());
+    if (holds_numbers(Field::kQfrcApplied)) data_.applied = floats(Field::kQfrcApplied);
+    if (holds_numbers(Field::kXfrcApplied)) data_.link_force = floats(Field::kXfrcApplied);
+  }
+  void share_parameters() override { view_.varies = 0; }
+  void need_room(const ParameterSet& wanted, const std::string& what, double copies) const override {
+    const ParameterSet more = wanted & ~parameters_.taken();
+    if (more.none()) return;
+    const MemoryPlan now = memory(),
+                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more, step_leaves_);
+    need_memory({.what = what,
+                 .each = then.bytes_per_environment() - now.bytes_per_environment(),
+                 .fixed = then.fixed_bytes,  // before the old ones are given back
+                 .copies = copies},
+                n_, available_host_memory());
+  }
 
  private:
   /// What thread t has.
@@ -285,38 +230,11 @@ class CpuEngine final : public Engine {
     int t_;
   };
 
-  int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
-  std::size_t field_bytes(Field field) const {
-    return 4 * static_cast<std::size_t>(size_of(field)) * static_cast<std::size_t>(n_pad_);
-  }
-  std::size_t hidden_bytes() const {
-    return sizeof(float) * static_cast<std::size_t>(hidden_rows(view_)) * static_cast<std::size_t>(n_pad_);
-  }
-  std::size_t separation_bytes() const {
-    return 3 * sizeof(float) * static_cast<std::size_t>(view_.nseparation) * static_cast<std::size_t>(n_pad_);
-  }
-  float* floats(Field field) {
-    return has(field) ? static_cast<float*>(fields_[static_cast<std::size_t>(field)].get()) : nullptr;
-  }
-  int* ints(Field field) { return static_cast<int*>(fields_[static_cast<std::size_t>(field)].get()); }
+  std::size_t separation_bytes() const { return separation_values() * row_bytes(); }
 
   bool holds_numbers(Field field) {
-    const int* const first = ints(field);  // as bits: a minus before a zero counts
+    const int* const first = static_cast<const int*>(field_memory(field));  // as bits: a minus before a zero counts
     return std::any_of(first, first + field_bytes(field) / sizeof(int), [](int x) { return x != 0; });
-  }
-
-  /// Throws Error with the numbers where these parameters, those that environments have left out, do not fit beside
-  /// what is taken.
-  void need_room(const ParameterSet& wanted, const std::string& what, double copies) const {
-    const ParameterSet more = wanted & ~parameters_.taken();
-    if (more.none()) return;
-    const MemoryPlan now = memory(),
-                     then = plan_of(model_, view_, runner_, threads_wanted_, parameters_.taken() | more, step_leaves_);
-    need_memory({.what = what,
-                 .each = then.bytes_per_environment() - now.bytes_per_environment(),
-                 .fixed = then.fixed_bytes,  // before the old ones are given back
-                 .copies = copies},
-                n_, available_host_memory());
   }
 
   /// The blocks of thread t: an equal, contiguous part.
@@ -328,28 +246,14 @@ class CpuEngine final : public Engine {
     if (first < last) f(first, last, workspaces_[static_cast<std::size_t>(t)].get());
   }
 
-  template <class F>
-  void for_state(F f) {
-    for (int i = 0; i < kFieldCount; ++i) {
-      const Field field = static_cast<Field>(i);
-      if (is_state(field)) f(fields_[static_cast<std::size_t>(i)].get(), field_bytes(field));
-    }
-    f(hidden_.get(), hidden_bytes());
-  }
-
   void reset_one(int e) {
-    const auto clear = [&](Field field) {
+    // As bits: a zero is one of both types.
+    for (int f = 0; f < kFieldCount; ++f) {
+      const Field field = static_cast<Field>(f);
       for (int i = 0; i < size_of(field); ++i) {
-        const std::size_t at =
-            static_cast<std::size_t>(i) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e);
-        if (is_float(field)) {
-          floats(field)[at] = 0;
-        } else {
-          ints(field)[at] = 0;
-        }
+        static_cast<int*>(field_memory(field))[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
       }
-    };
-    for (int f = 0; f < kFieldCount; ++f) clear(static_cast<Field>(f));
+    }
     for (int i = 0; i < hidden_rows(view_); ++i) data_.time_low[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     for (int i = 0; i < 3 * view_.nseparation; ++i) data_.separations[static_cast<std::ptrdiff_t>(i) * n_pad_ + e] = 0;
     const auto fill = [&](Field field, const std::vector<double>& from) {
@@ -369,15 +273,11 @@ class CpuEngine final : public Engine {
     view_.counted = capacity_key(view_);
   }
 
-  Model model_;
-  FieldSet step_leaves_;
   ModelView view_;
-  int n_, n_pad_;
   const BlockRunner& runner_;
   int threads_wanted_;
-  ParameterStore parameters_;
   std::array<Memory, kFieldCount> fields_;
-  Memory hidden_;               ///< see hidden_rows
+  Memory hidden_memory_;        ///< see hidden_rows
   Memory separations_;          ///< see Separations; no part of the state
   std::vector<int> link_root_;  ///< DataView::link_root
   DataView data_{};
@@ -399,7 +299,7 @@ LaneWidth widest_lanes() {
   return LaneWidth::kScalar;
 }
 
-MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) {
+MemoryPlan plan_cpu_engine(const Model& model, const EngineOptions& options) {
   check_step_leaves(model, options.step_leaves, options.parameters);
   MemoryPlan plan =
       plan_of(model, planned_view(model, options.row_space, options.contact_capacity, options.step_leaves),
@@ -408,7 +308,7 @@ MemoryPlan plan_cpu_engine(const Model& model, const CpuEngineOptions& options) 
   return plan;
 }
 
-std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const CpuEngineOptions& options) {
+std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const EngineOptions& options) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   COHORT_THROW_UNLESS(options.threads > 0, "{} threads: at least one is needed", options.threads);
   return std::make_unique<CpuEngine>(std::move(model), n_envs, options);

@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "core/error.h"
-#include "sim/cpu/contacts.h"
-#include "sim/cpu/parameters.h"
+#include "sim/batched_engine.h"
 #include "sim/cuda/memory.h"
 #include "sim/cuda/model_memory.h"
 #include "sim/cuda/runner.h"
-#include "sim/data_of_fields.h"
 #include "sim/engine_plan.h"
 #include "sim/host_memory.h"
+#include "sim/listed_contacts.h"
 
 namespace cohort::sim {
 
@@ -66,15 +65,7 @@ cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
 
 /// Bytes of an environment on the device.
 MemoryPlan plan_of(const Model& model, const ParameterSet& parameters, const FieldSet& step_leaves) {
-  MemoryPlan plan;
-  double state = sizeof(float) + sizeof(int), derived = 0;
-  for (int f = 0; f < kFieldCount; ++f) {
-    const Field field = static_cast<Field>(f);
-    if (!has_field(step_leaves, field)) continue;
-    (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
-  }
-  plan.parts = {{"state and inputs", state}, {"derived", derived}};
-  if (model.sizes.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * model.sizes.nseparation});
+  MemoryPlan plan = plan_of_fields(model, step_leaves, sizeof(float) + sizeof(int));
   if (parameters.any()) {
     plan.parts.push_back(
         {"parameters", ParameterStore::bytes_for_kernels(model.sizes, ParameterStore::varies(parameters))});
@@ -83,16 +74,12 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters, const Fie
   return plan;
 }
 
-class CudaEngine final : public Engine {
+class CudaEngine final : public BatchedEngine {
  public:
-  CudaEngine(Model model, int n_envs, const CudaEngineOptions& options)
-      : model_(std::move(model)),
+  CudaEngine(Model model, int n_envs, const EngineOptions& options)
+      : BatchedEngine(std::move(model), n_envs, kBlock, options.step_leaves),
         device_(options.device),
-        n_(n_envs),
-        n_pad_(padded(n_envs, kBlock)),
-        limit_(options.memory_limit),
-        step_leaves_(options.step_leaves),
-        parameters_(model_, n_pad_) {
+        limit_(options.memory_limit) {
     // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
     const ModelView view = planned_view(model_, options.row_space, options.contact_capacity, step_leaves_);
     model_.sizes.row_space = view.row_space, model_.sizes.contact_capacity = view.contact_capacity;
@@ -104,19 +91,19 @@ class CudaEngine final : public Engine {
     model_memory_ = cuda::upload_model(model_, device_, stream(), batch_.model);
     for (int f = 0; f < kFieldCount; ++f) {
       const Field field = static_cast<Field>(f);
-      if (has(field)) fields_[at(field)] = cuda::make_device_memory(device_, stream(), field_bytes(field));
+      if (!has(field)) continue;
+      fields_[at(field)] = cuda::make_device_memory(device_, stream(), field_bytes(field));
+      field_memory(field) = fields_[at(field)].get();
     }
-    hidden_ = cuda::make_device_memory(device_, stream(), hidden_bytes());
+    hidden_memory_ = cuda::make_device_memory(device_, stream(), hidden_bytes());
+    hidden_ = hidden_memory_.get();
     chosen_ = cuda::make_device_memory(device_, stream(), row_bytes());
     separations_ = cuda::make_device_memory(device_, stream(), separation_values() * row_bytes());
     workspace_ = cuda::make_device_scratch(device_, workspace_bytes());
     batch_.device = device_;
     batch_.stream = stream();
-    batch_.data = data_of_fields(
-        n_pad_, static_cast<float*>(hidden_.get()), [this](Field field) { return floats(field); },
-        [this](Field field) { return ints(field); });
+    batch_.data = data_view(static_cast<float*>(hidden_), [this](Field field) { return field_memory(field); });
     batch_.data.separations = separation_values() > 0 ? static_cast<float*>(separations_.get()) : nullptr;
-    batch_.data.left = left_bits(step_leaves_);
     if ((batch_.data.left & kLeftLinks) != 0) upload_roots();
     use_workspace();
     upload_defaults();
@@ -124,16 +111,11 @@ class CudaEngine final : public Engine {
     std::iota(every.begin(), every.end(), 0);
     launch_reset(every);
     wait();
-    parameters_.take(options.parameters, n_, [&] { commit_parameters(); });
+    take_parameters(options.parameters);
   }
 
-  EngineKind kind() const override { return EngineKind::kBatched; }
-  const ModelInfo& info() const override { return model_.info; }
-  int n_envs() const override { return n_; }
   void* stream() const override { return stream_.get(); }
   void wait() override { need(cuda::wait(device_, stream()), device_, "an earlier launch failed"); }
-
-  bool has(Field field) const override { return has_field(step_leaves_, field); }
 
   ArrayView view(Field field) override {
     Mirror& mirror = mirrors_[at(field)];
@@ -196,20 +178,6 @@ class CudaEngine final : public Engine {
     for (Mirror& mirror : mirrors_) mirror.valid = false;
   }
 
-  ArrayView parameter(Parameter parameter) override {
-    ParameterSet wanted;
-    wanted.set(static_cast<std::size_t>(parameter));
-    check_step_leaves(model_, step_leaves_, wanted);
-    if ((wanted & ~parameters_.taken()).any()) {
-      // The caller keeps what was there until the new values are in place.
-      need_host_memory(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
-      parameters_.take(wanted, n_, [&] { commit_parameters(); });
-    }
-    return parameters_.view(parameter, n_);
-  }
-
-  std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
-
   void commit_parameters(std::span<const std::int32_t> envs = {}) override {
     if (!parameters_.any()) return;
     // What the kernels read is worked out in host memory, as for the CPU.
@@ -239,53 +207,13 @@ class CudaEngine final : public Engine {
     copy_parameter(5, inertia ? host_data.weight_ratio : nullptr, ParameterStore::ratio_rows(host), d.weight_ratio);
   }
 
-  std::vector<std::uint8_t> save_state() override {
-    flush_all();
-    std::vector<std::uint8_t> bytes(state_bytes());
-    std::size_t from = 0;
-    for_state([&](void* memory, std::size_t size) {
-      need(cuda::download(device_, stream(), bytes.data() + from, memory, size), device_, "the state cannot be read");
-      from += size;
-    });
-    parameters_.save(bytes);
-    return bytes;
-  }
-  void load_state(std::span<const std::uint8_t> bytes) override {
-    const std::size_t expected = state_bytes();
-    const auto other = [&] {
-      return Error(format("a state of {} bytes was saved; {} environments of this model take {} on a GPU", bytes.size(),
-                          n_, expected));
-    };
-    if (bytes.size() < expected) throw other();
-    const ParameterSet saved = ParameterStore::saved_in(bytes.subspan(expected));
-    check_step_leaves(model_, step_leaves_, saved);
-    need_host_memory(saved, "the state's parameters", 0);
-    ParameterStore read(model_, n_pad_);
-    if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
-    std::size_t from = 0;
-    for_state([&](void* memory, std::size_t size) {
-      need(cuda::upload(device_, stream(), memory, bytes.data() + from, size), device_, "the state cannot be written");
-      from += size;
-    });
-    for (Mirror& mirror : mirrors_) mirror.valid = mirror.dirty = false;
-    parameters_.exchange_values(read);
-    if (parameters_.any()) {
-      commit_parameters();
-    } else if (batch_.model.varies != 0) {
-      wait();
-      batch_.model.varies = 0;  // the workspaces are large enough
-    }
-  }
-
   /// Computed in host memory, from a copy of the state: the same bits.
   std::vector<Contact> contacts(int env) override {
     std::vector<float> low(static_cast<std::size_t>(n_pad_), 0.0f);
-    const auto memory = [this](Field field) -> void* {
+    const auto copy_of = [this](Field field) -> void* {
       return has(field) ? host_view(field, Access::kRead).data : nullptr;
     };
-    DataView data = data_of_fields(
-        n_pad_, low.data(), [&](Field field) { return static_cast<float*>(memory(field)); },
-        [&](Field field) { return static_cast<int*>(memory(field)); });
+    DataView data = data_view(low.data(), copy_of);
     ModelView host = model_.view();
     host.varies = parameters_.varies();
     if (host.varies != 0) parameters_.commit(host, data);
@@ -298,43 +226,41 @@ class CudaEngine final : public Engine {
     return plan;
   }
 
-  std::string error_text(int) const override { return ""; }
-
- private:
-  std::size_t row_bytes() const { return 4 * static_cast<std::size_t>(n_pad_); }
-  int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
-  std::size_t field_bytes(Field field) const { return static_cast<std::size_t>(size_of(field)) * row_bytes(); }
-  std::size_t workspace_bytes() const {
-    return static_cast<std::size_t>(need_.block.bytes) * static_cast<std::size_t>(blocks_);
+ protected:
+  void read_memory(void* to, const void* from, std::size_t bytes) override {
+    need(cuda::download(device_, stream(), to, from, bytes), device_, "the state cannot be read");
   }
-  /// Of an environment (Separations): they are in no result, so they stay when a state is loaded.
-  std::size_t separation_values() const { return 3 * static_cast<std::size_t>(model_.sizes.nseparation); }
-  float* floats(Field field) { return static_cast<float*>(fields_[at(field)].get()); }
-  int* ints(Field field) { return static_cast<int*>(fields_[at(field)].get()); }
-
-  /// Bytes that do not grow with the environments: the model, the stacks, the workspaces of `blocks` blocks.
-  double fixed_bytes(int blocks) const {
-    return static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(need_.local_bytes) +
-           static_cast<double>(need_.block.bytes) * blocks;
+  void write_memory(void* to, const void* from, std::size_t bytes) override {
+    need(cuda::upload(device_, stream(), to, from, bytes), device_, "the state cannot be written");
   }
-
-  ArrayView shape_of(Field field, void* data) const {
-    ArrayView v;
-    v.data = data;
-    v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
-    v.rank = 2;
-    v.shape = {n_, size_of(field)};
-    v.strides = {1, n_pad_};
-    return v;
+  void settle() override { flush_all(); }
+  void state_loaded() override {
+    for (Mirror& mirror : mirrors_) mirror.valid = mirror.dirty = false;
   }
-
-  /// Throws Error with the numbers where the host's copy of these parameters does not fit beside what is taken.
-  void need_host_memory(const ParameterSet& wanted, const std::string& what, double copies) const {
+  void share_parameters() override {
+    if (batch_.model.varies == 0) return;
+    wait();
+    batch_.model.varies = 0;  // the workspaces are large enough
+  }
+  /// Of the host's copies; the device's memory is looked at by commit_parameters().
+  void need_room(const ParameterSet& wanted, const std::string& what, double copies) const override {
     const ParameterSet now = parameters_.taken(), more = wanted & ~now;
     if (more.none()) return;
     const double each =
         ParameterStore::bytes_per_environment(model_, now | more) - ParameterStore::bytes_per_environment(model_, now);
     need_memory({.what = what, .each = each, .copies = copies}, n_, available_host_memory());
+  }
+  const char* place() const override { return " on a GPU"; }
+
+ private:
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(need_.block.bytes) * static_cast<std::size_t>(blocks_);
+  }
+
+  /// Bytes that do not grow with the environments: the model, the stacks, the workspaces of `blocks` blocks.
+  double fixed_bytes(int blocks) const {
+    return static_cast<double>(cuda::model_bytes(model_)) + static_cast<double>(need_.local_bytes) +
+           static_cast<double>(need_.block.bytes) * blocks;
   }
 
   /// Decides how many workspaces there are, before they are allocated: as many as the device computes at once, fewer
@@ -441,33 +367,13 @@ class CudaEngine final : public Engine {
     to = static_cast<float*>(own_[slot].get());
   }
 
-  std::size_t hidden_bytes() const { return static_cast<std::size_t>(hidden_rows(model_.sizes)) * row_bytes(); }
-  std::size_t state_bytes() const {
-    std::size_t bytes = hidden_bytes();
-    for (int f = 0; f < kFieldCount; ++f) {
-      if (is_state(static_cast<Field>(f))) bytes += field_bytes(static_cast<Field>(f));
-    }
-    return bytes;
-  }
-  template <class F>
-  void for_state(F f) {
-    for (int i = 0; i < kFieldCount; ++i) {
-      const Field field = static_cast<Field>(i);
-      if (is_state(field)) f(fields_[at(field)].get(), field_bytes(field));
-    }
-    f(hidden_.get(), hidden_bytes());
-  }
-
-  Model model_;
-  int device_, n_, n_pad_;
+  int device_;
   double limit_;
-  FieldSet step_leaves_;
-  ParameterStore parameters_;
   cuda::WorkspaceNeed need_{};
   int blocks_ = 0;
   // The stream outlives what is released after it.
   cuda::Stream stream_;
-  DeviceMemory model_memory_, hidden_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
+  DeviceMemory model_memory_, hidden_memory_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
       workspace_;
   std::array<DeviceMemory, kFieldCount> fields_;
   std::array<DeviceMemory, 6> own_;
@@ -483,7 +389,7 @@ std::string cuda_unusable() {
   return cuda::available() ? "" : "this build has no CUDA kernels (it was configured without nvcc)";
 }
 
-MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options) {
+MemoryPlan plan_cuda_engine(const Model& model, const EngineOptions& options) {
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   check_device(options.device);
   check_step_leaves(model, options.step_leaves, options.parameters);
@@ -500,7 +406,7 @@ MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options
   return plan;
 }
 
-std::unique_ptr<Engine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options) {
+std::unique_ptr<Engine> make_cuda_engine(Model model, int n_envs, const EngineOptions& options) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   return std::make_unique<CudaEngine>(std::move(model), n_envs, options);

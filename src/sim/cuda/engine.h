@@ -7,25 +7,16 @@
 
 namespace cohort::sim {
 
-struct CudaEngineOptions {
-  int device = 0;             ///< among the devices visible to the process
-  double memory_limit = 0;    ///< bytes of the device that may be used; 0: what is free
-  int row_space = -1;         ///< of SceneOptions
-  int contact_capacity = 0;   ///< likewise
-  ParameterSet parameters{};  ///< that environments have of their own from the beginning
-  FieldSet step_leaves{};     ///< of SceneOptions
-};
-
 /// What make_cuda_engine would take of the device at least, and how many environments would fit. Takes nothing. Throws
 /// Error where this build or this machine has no CUDA.
-MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options);
+MemoryPlan plan_cuda_engine(const Model& model, const EngineOptions& options);
 
 /// view() is memory of the device, valid on stream(); host_view() is a copy in host memory that is written back before
 /// the next step. Parameters (Engine::parameter) are written in host memory and reach the device with
 /// commit_parameters(). A caller who captures the stream into a CUDA graph calls step() and nothing else meanwhile.
 /// Throws Error: where this build or this machine has no CUDA; for a model whose contacts need a narrow phase that only
 /// the CPU has, naming the geoms; with the numbers, when the environments do not fit into the device's memory.
-std::unique_ptr<Engine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options);
+std::unique_ptr<Engine> make_cuda_engine(Model model, int n_envs, const EngineOptions& options);
 
 /// Why make_cuda_engine cannot work in this build, or "".
 std::string cuda_unusable();

@@ -19,94 +19,45 @@ struct BatchDeleter {
   void operator()(mjBatch* b) const { mjb_deleteBatch(b); }
 };
 
-int state_component(Field field) {
-  switch (field) {
-    case Field::kQpos:
-      return mjSTATE_QPOS;
-    case Field::kQvel:
-      return mjSTATE_QVEL;
-    case Field::kAct:
-      return mjSTATE_ACT;
-    case Field::kWarmstart:
-      return mjSTATE_WARMSTART;
-    case Field::kTime:
-      return mjSTATE_TIME;
-    case Field::kCtrl:
-      return mjSTATE_CTRL;
-    case Field::kQfrcApplied:
-      return mjSTATE_QFRC_APPLIED;
-    case Field::kXfrcApplied:
-      return mjSTATE_XFRC_APPLIED;
-    case Field::kMocapPos:
-      return mjSTATE_MOCAP_POS;
-    case Field::kMocapQuat:
-      return mjSTATE_MOCAP_QUAT;
-    default:
-      return 0;
+/// Where MuJoCo has a field: in its state, or among its outputs (mjb_output) and in mjData.
+struct FieldSource {
+  int state = 0;                               ///< mjtState
+  const char* output = nullptr;                ///< null: no output
+  const void* (*in)(const mjData&) = nullptr;  ///< of an output
+};
+#define COHORT_OUTPUT(name, member)                                \
+  {                                                                \
+    0, name, [](const mjData& d) -> const void* { return member; } \
   }
-}
-
-const char* output_name(Field field) {
-  switch (field) {
-    case Field::kQacc:
-      return "qacc";
-    case Field::kLinkPos:
-      return "xpos";
-    case Field::kLinkQuat:
-      return "xquat";
-    case Field::kSensors:
-      return "sensordata";
-    case Field::kLinkCom:
-      return "xipos";
-    case Field::kLinkInertia:
-      return "cinert";
-    case Field::kLinkVelocity:
-      return "cvel";
-    case Field::kLinkForce:
-      return "cfrc_ext";
-    case Field::kQfrcActuator:
-      return "qfrc_actuator";
-    case Field::kQfrcConstraint:
-      return "qfrc_constraint";
-    case Field::kContactCount:
-      return "ncon";
-    case Field::kSolverIterations:
-      return "solver_niter";
-    default:
-      return nullptr;
-  }
-}
-
-/// Where mjData has that.
-const void* output_of(const mjData& d, Field field) {
-  switch (field) {
-    case Field::kQacc:
-      return d.qacc;
-    case Field::kLinkPos:
-      return d.xpos;
-    case Field::kLinkQuat:
-      return d.xquat;
-    case Field::kSensors:
-      return d.sensordata;
-    case Field::kLinkCom:
-      return d.xipos;
-    case Field::kLinkInertia:
-      return d.cinert;
-    case Field::kLinkVelocity:
-      return d.cvel;
-    case Field::kLinkForce:
-      return d.cfrc_ext;
-    case Field::kQfrcActuator:
-      return d.qfrc_actuator;
-    case Field::kQfrcConstraint:
-      return d.qfrc_constraint;
-    case Field::kContactCount:
-      return &d.ncon;
-    case Field::kSolverIterations:
-      return d.solver_niter;
-    default:
-      return nullptr;
-  }
+/// By the fields' numbers.
+constexpr FieldSource kSources[kFieldCount] = {
+    {mjSTATE_QPOS},
+    {mjSTATE_QVEL},
+    {mjSTATE_ACT},
+    {mjSTATE_WARMSTART},
+    {mjSTATE_TIME},
+    {mjSTATE_CTRL},
+    {mjSTATE_QFRC_APPLIED},
+    {mjSTATE_XFRC_APPLIED},
+    {mjSTATE_MOCAP_POS},
+    {mjSTATE_MOCAP_QUAT},
+    COHORT_OUTPUT("qacc", d.qacc),
+    COHORT_OUTPUT("xpos", d.xpos),
+    COHORT_OUTPUT("xquat", d.xquat),
+    COHORT_OUTPUT("sensordata", d.sensordata),
+    COHORT_OUTPUT("xipos", d.xipos),
+    COHORT_OUTPUT("cinert", d.cinert),
+    COHORT_OUTPUT("cvel", d.cvel),
+    COHORT_OUTPUT("cfrc_ext", d.cfrc_ext),
+    COHORT_OUTPUT("qfrc_actuator", d.qfrc_actuator),
+    COHORT_OUTPUT("qfrc_constraint", d.qfrc_constraint),
+    {},  // kStatus is the engine's own
+    COHORT_OUTPUT("ncon", &d.ncon),
+    COHORT_OUTPUT("solver_niter", d.solver_niter),
+};
+#undef COHORT_OUTPUT
+const FieldSource& source_of(Field field) {
+  return kSources[static_cast<int>(field)];
 }
 
 const char* model_field(Parameter parameter) {
@@ -184,7 +135,7 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
 
 class MujocoEngine final : public Engine {
  public:
-  MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const MujocoEngineOptions& options)
+  MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const EngineOptions& options)
       : model_(load(mjb)), info_(describe(*model_)), n_(n_envs), step_leaves_(options.step_leaves) {
     // A world that breaks keeps its last state and says so; MuJoCo's own answer, to reset it, would hide the trouble.
     model_->opt.disableflags |= mjDSBL_AUTORESET;
@@ -205,7 +156,7 @@ class MujocoEngine final : public Engine {
                  mjb_nstate(batch_.get()), width_);
     // Registered once, so that step() allocates nothing and the pointers stay.
     for (int f = static_cast<int>(Field::kQacc); f < kFieldCount; ++f) {
-      const char* name = output_name(static_cast<Field>(f));
+      const char* name = source_of(static_cast<Field>(f)).output;
       if (!name || !has(static_cast<Field>(f))) continue;
       Output& out = outputs_[static_cast<std::size_t>(f)];
       out.data = mjb_output(batch_.get(), name, &out.size, &out.element);
@@ -233,7 +184,7 @@ class MujocoEngine final : public Engine {
     if (field == Field::kStatus) return rows(status_.data(), ElementType::kInt32, n_, 1, 1);
     if (field == Field::kContactCount) return rows(contacts_.data(), ElementType::kInt32, n_, 1, 1);
     if (field == Field::kSolverIterations) return rows(iterations_.data(), ElementType::kInt32, n_, 1, 1);
-    if (const int component = state_component(field)) {
+    if (const int component = source_of(field).state) {
       int found = 0;
       mjtNum* first = mjb_stateComponent(batch_.get(), component, &found);
       COHORT_CHECK(size == 0 || found == size, "MuJoCo's {} has {} values, not {}", field_name(field), found, size);
@@ -467,7 +418,7 @@ class MujocoEngine final : public Engine {
       if (out.data == nullptr) continue;
       const auto bytes = static_cast<std::size_t>(out.size) * static_cast<std::size_t>(out.element);
       std::memcpy(static_cast<char*>(out.data) + static_cast<std::size_t>(sim) * bytes,
-                  output_of(d, static_cast<Field>(f)), bytes);
+                  source_of(static_cast<Field>(f)).in(d), bytes);
     }
   }
 
@@ -554,7 +505,7 @@ class MujocoEngine final : public Engine {
 namespace cohort::sim {
 
 std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, int n_envs,
-                                           const MujocoEngineOptions& options) {
+                                           const EngineOptions& options) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   // What MuJoCo would print for a broken world stands in its kStatus; the default handler also writes a file into the
   // present folder.
@@ -563,7 +514,7 @@ std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, in
   return std::make_unique<mj::MujocoEngine>(mjb, n_envs, options);
 }
 
-MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const MujocoEngineOptions& options) {
+MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const EngineOptions& options) {
   const mj::ModelPtr model = mj::load(mjb);
   MemoryPlan plan = mj::plan_of(*model, mj::describe(*model), options.threads, options.parameters, options.step_leaves);
   plan.available_bytes = available_host_memory();

@@ -8,18 +8,11 @@
 
 namespace cohort::sim {
 
-struct MujocoEngineOptions {
-  int threads = 1;            ///< including the caller's
-  ParameterSet parameters{};  ///< that environments have of their own from the beginning
-  FieldSet step_leaves{};     ///< of SceneOptions
-};
-
 /// What make_mujoco_engine would take of this process' memory, and how many environments would fit. Takes nothing.
-MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const MujocoEngineOptions& options);
+MemoryPlan plan_mujoco_engine(std::span<const std::uint8_t> mjb, const EngineOptions& options);
 
 /// mjb: MuJoCo's binary model. The results are the same bits for any number of threads. Throws Error.
-std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, int n_envs,
-                                           const MujocoEngineOptions& options);
+std::unique_ptr<Engine> make_mujoco_engine(std::span<const std::uint8_t> mjb, int n_envs, const EngineOptions& options);
 
 /// Names and addresses of a binary model.
 ModelInfo describe_mjb(std::span<const std::uint8_t> mjb);

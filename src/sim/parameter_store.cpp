@@ -1,4 +1,4 @@
-#include "sim/cpu/parameters.h"
+#include "sim/parameter_store.h"
 
 #include <algorithm>
 #include <cmath>

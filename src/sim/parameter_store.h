@@ -1,4 +1,4 @@
-/// Parameters that environments have of their own, on a CPU: what the caller writes, and what the kernels read of it.
+/// Parameters that environments have of their own, in host memory: what the caller writes, and what the kernels read of it.
 #pragma once
 #include <array>
 #include <cstdint>

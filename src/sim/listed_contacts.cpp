@@ -1,4 +1,4 @@
-#include "sim/cpu/contacts.h"
+#include "sim/listed_contacts.h"
 
 #include <cstdlib>
 #include <cstring>

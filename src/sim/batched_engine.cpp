@@ -1,0 +1,136 @@
+#include "sim/batched_engine.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "sim/engine_plan.h"
+#include "sim/field_table.h"
+
+namespace cohort::sim {
+
+namespace {
+
+/// Environments with which the last block is full. The greatest numbers end at the last block that is an int's: no
+/// machine has the memory, and need_memory() or the device's plan refuses them.
+int padded(int n_envs, int block) {
+  return block * std::min(std::numeric_limits<int>::max() / block, (n_envs - 1) / block + 1);
+}
+
+}  // namespace
+
+int left_bits(const FieldSet& step_leaves) {
+  const auto leaves = [&](Field field) { return step_leaves.test(static_cast<std::size_t>(field)); };
+  int bits = (leaves(Field::kLinkPos) ? kLeftLinkPos : 0) | (leaves(Field::kLinkQuat) ? kLeftLinkQuat : 0);
+  if (leaves(Field::kLinkCom) || leaves(Field::kLinkInertia) || leaves(Field::kLinkVelocity) ||
+      leaves(Field::kLinkForce)) {
+    bits |= kLeftLinks;
+  }
+  if (leaves(Field::kQfrcActuator) || leaves(Field::kQfrcConstraint)) bits |= kLeftForces;
+  return bits;
+}
+
+int hidden_rows(const ModelView& m) {
+  return 1 + m.nhistory;
+}
+
+MemoryPlan plan_of_fields(const Model& model, const FieldSet& step_leaves, double besides) {
+  MemoryPlan plan;
+  double state = besides, derived = 0;
+  for (int f = 0; f < kFieldCount; ++f) {
+    const Field field = static_cast<Field>(f);
+    if (has_field(step_leaves, field)) (is_state(field) ? state : derived) += 4.0 * field_size(model.info, field);
+  }
+  plan.parts = {{"state and inputs", state}, {"derived", derived}};
+  if (model.sizes.nseparation > 0) plan.parts.push_back({"separating directions", 12.0 * model.sizes.nseparation});
+  return plan;
+}
+
+BatchedEngine::BatchedEngine(Model model, int n_envs, int block, const FieldSet& step_leaves)
+    : model_(std::move(model)),
+      step_leaves_(step_leaves),
+      n_(n_envs),
+      n_pad_(padded(n_envs, block)),
+      parameters_(model_, n_pad_) {}
+
+void BatchedEngine::point(DataView& data, Field field, void* memory) {
+  const FieldTraits& of = traits(field);
+  if (of.floats != nullptr) {
+    data.*of.floats = static_cast<float*>(memory);
+  } else {
+    data.*of.ints = static_cast<int*>(memory);
+  }
+}
+
+ArrayView BatchedEngine::shape_of(Field field, void* data) const {
+  ArrayView v;
+  v.data = data;
+  v.type = traits(field).floats != nullptr ? ElementType::kFloat32 : ElementType::kInt32;
+  v.rank = 2;
+  v.shape = {n_, size_of(field)};
+  v.strides = {1, n_pad_};
+  return v;
+}
+
+ArrayView BatchedEngine::parameter(Parameter parameter) {
+  ParameterSet wanted;
+  wanted.set(static_cast<std::size_t>(parameter));
+  check_step_leaves(model_, step_leaves_, wanted);
+  if ((wanted & ~parameters_.taken()).any()) {
+    // The caller keeps what was there until the new values are in place.
+    need_room(wanted, parameter_name(parameter), 2.0 * sizeof(float) * parameters_.size(parameter));
+    take_parameters(wanted);
+  }
+  return parameters_.view(parameter, n_);
+}
+
+/// Calls f(memory, bytes) for what makes up a state, in the order of a saved one.
+template <class F>
+void BatchedEngine::for_state(F f) {
+  for (int i = 0; i < kFieldCount; ++i) {
+    const Field field = static_cast<Field>(i);
+    if (is_state(field)) f(field_memory(field), field_bytes(field));
+  }
+  f(hidden_, hidden_bytes());
+}
+
+std::vector<std::uint8_t> BatchedEngine::save_state() {
+  settle();
+  std::size_t total = 0, from = 0;
+  for_state([&](void*, std::size_t size) { total += size; });
+  std::vector<std::uint8_t> bytes(total);
+  for_state([&](void* memory, std::size_t size) {
+    if (size > 0) read_memory(bytes.data() + from, memory, size);
+    from += size;
+  });
+  parameters_.save(bytes);
+  return bytes;
+}
+
+void BatchedEngine::load_state(std::span<const std::uint8_t> bytes) {
+  std::size_t expected = 0, from = 0;
+  for_state([&](void*, std::size_t size) { expected += size; });
+  const auto other = [&] {
+    return Error(format("a state of {} bytes was saved; {} environments of this model take {}{}", bytes.size(), n_,
+                        expected, place()));
+  };
+  if (bytes.size() < expected) throw other();
+  const ParameterSet saved = ParameterStore::saved_in(bytes.subspan(expected));
+  check_step_leaves(model_, step_leaves_, saved);
+  need_room(saved, "the state's parameters", 0);
+  ParameterStore read(model_, n_pad_);
+  if (read.load(bytes.subspan(expected)) != bytes.size() - expected) throw other();
+  for_state([&](void* memory, std::size_t size) {
+    if (size > 0) write_memory(memory, bytes.data() + from, size);
+    from += size;
+  });
+  state_loaded();
+  parameters_.exchange_values(read);
+  if (parameters_.any()) {
+    commit_parameters();
+  } else {
+    share_parameters();
+  }
+}
+
+}  // namespace cohort::sim
