@@ -202,7 +202,7 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
   for (const auto& [name, field] : kFields)
     if ((batch.*field).defined()) samples.add(name, batch.*field);
   const std::int64_t n = samples.size();
-  samples.sample_ids = at::arange(n, at::kLong);
+  if (strategy_.replicas() > 1) samples.sample_ids = at::arange(n, at::kLong);
   std::mutex mutex;
   std::map<std::int64_t, at::Tensor> figures;  // of the parts, by their first samples
   strategy_.zero_grad();
@@ -219,7 +219,7 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
                                       old_log_std.to(of_part.actions.device()));
         const at::Tensor share = found.detach() * (static_cast<double>(part.size()) / static_cast<double>(n));
         const std::lock_guard<std::mutex> lock(mutex);
-        figures[part.sample_ids[0].item<std::int64_t>()] = share;
+        figures[part.sample_ids.defined() ? part.sample_ids[0].item<std::int64_t>() : 0] = share;
         return found[0];
       },
       {});
