@@ -90,7 +90,7 @@ PpoState state_from(const weights::NamedTensors& tensors, PpoState state) {
     for (const auto& [key, tensor] : tensors) {
       if (!key.starts_with(kRank + name)) continue;
       if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
-        value = tensor.item<double>();
+        value = at::Tensor(tensor).item().toDouble();
       else
         value.emplace_back(key.substr(kRank.size()), tensor);
     }
