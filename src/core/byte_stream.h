@@ -32,6 +32,7 @@ class ByteReader {
   std::string text();
   /// The length of a list whose elements take `unit` bytes each, or more; it fits into what is left.
   std::size_t count(std::size_t unit);
+  bool at_end() const { return at_ == data_.size(); }
 
  private:
   std::string data_;

@@ -3,7 +3,7 @@
 ///
 /// A rank whose group breaks leaves it and waits (RankPage::wait_for_generation); a new rank waits there too once it
 /// has read its data and built its model. When all ranks wait, the agent calls them: they connect again, whoever has
-/// made most steps gives its state to those that lack it, and they go on (train/loop_recovery.cpp). Another death
+/// made most steps gives its state to those that lack it, and they go on (train/memory_recovery.h). Another death
 /// meanwhile begins the same again.
 ///
 /// Ranks of several nodes do so together: each agent replaces its own ranks and says when all of them wait, and the

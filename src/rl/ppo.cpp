@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include <torch/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "parallel/single_device.h"
 #include "rl/fused_losses.h"
 #include "rl/gaussian.h"
 #include "tensors/processor.h"
@@ -36,6 +38,39 @@ train::OptimizerSettings adam() {
   settings.kind = "adam";
   return settings;
 }
+
+std::unique_ptr<parallel::Strategy> on_one_device(ActorCritic& networks) {
+  const at::Device device = networks.log_std().device();
+  // The networks outlive it.
+  return std::make_unique<parallel::SingleDevice>(
+      std::shared_ptr<torch::nn::Module>(std::shared_ptr<torch::nn::Module>(), &networks),
+      DeviceId{.kind = device.is_cuda() ? DeviceKind::kCuda : DeviceKind::kCpu,
+               .index = device.has_index() ? device.index() : 0});
+}
+
+/// Of a loss, which somebody else has computed.
+struct KnownGradients {
+  std::vector<at::Tensor> of_parameters;
+};
+
+/// Figures whose first, the loss, has the known gradients.
+struct GiveGradients : public torch::autograd::Function<GiveGradients> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& figures, at::TensorList,
+                            const KnownGradients& known) {
+    context->save_for_backward(known.of_parameters);
+    return figures.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& outer) {
+    const double factor = outer[0][0].item<double>();
+    torch::autograd::variable_list gradients = context->get_saved_variables();
+    if (factor != 1)
+      for (at::Tensor& gradient : gradients) gradient = gradient * factor;
+    gradients.emplace(gradients.begin());  // of figures, and below of what is no tensor
+    gradients.emplace_back();
+    return gradients;
+  }
+};
 
 }  // namespace
 
@@ -87,46 +122,46 @@ void Ppo::compute_old_again(Minibatch& all, const at::Tensor& old_log_std, std::
   all.old_log_probs = gaussian_log_prob(all.old_means, old_log_std, all.actions);
 }
 
-Ppo::Pass::Pass(const Gru* memory, const Mlp& network, FusedMlp::Activation activation,
-                const std::shared_ptr<ThreadTeam>& team)
+Ppo::FusedNetwork::FusedNetwork(const Gru* memory, const Mlp& network, FusedMlp::Activation activation,
+                                const std::shared_ptr<ThreadTeam>& team)
     : mlp(network.parameters_of_layers(), activation, team) {
   if (memory) gru.emplace(*memory, team);
 }
 
-at::Tensor Ppo::Pass::forward(const at::Tensor& seen, const at::Tensor& state, const at::Tensor& keep) {
+at::Tensor Ppo::FusedNetwork::forward(const at::Tensor& seen, const at::Tensor& state, const at::Tensor& keep) {
   if (!gru) return mlp.forward(seen);
   const at::Tensor remembered = gru->forward(seen.transpose(0, 1), state, keep.t());  // (T, B, H)
   return mlp.forward(remembered.flatten(0, 1)).view({seen.size(1), seen.size(0), -1}).transpose(0, 1);
 }
 
-void Ppo::Pass::backward(const at::Tensor& gradient) {
+void Ppo::FusedNetwork::backward(const at::Tensor& gradient) {
   if (!gru) return mlp.backward(gradient);
   at::Tensor remembered;
   mlp.backward(gradient.transpose(0, 1).flatten(0, 1), &remembered);
   gru->backward(remembered.view({gradient.size(1), gradient.size(0), -1}));
 }
 
-Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoHelp& help)
+Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& options)
     : networks_(networks),
       settings_(settings),
-      ranks_(help.ranks),
-      devices_(help.devices),
-      ema_(help.ema),
-      precision_(help.precision),
-      team_(std::make_shared<ThreadTeam>(help.threads)),
+      own_strategy_(options.strategy ? nullptr : on_one_device(networks)),
+      strategy_(options.strategy ? *options.strategy : *own_strategy_),
+      ema_(options.ema),
+      precision_(options.precision),
+      team_(std::make_shared<ThreadTeam>(options.threads)),
       learning_rate_(settings.learning_rate),
       optimizer_(train::parameter_groups(networks, adam()), adam()) {
   check(settings);
   tensors::settle_processor();
   if (const auto activation = FusedMlp::activation(networks.settings().activation);
-      activation && networks.log_std().is_cpu() && !devices_ && precision_ == train::Precision::kFp32) {
-    actor_pass_.emplace(networks.actor_memory(), networks.actor(), *activation, team_);
-    critic_pass_.emplace(networks.critic_memory(), networks.critic(), *activation, team_);
+      activation && networks.log_std().is_cpu() && strategy_.replicas() == 1 && precision_ == train::Precision::kFp32) {
+    fused_actor_.emplace(networks.actor_memory(), networks.actor(), *activation, team_);
+    fused_critic_.emplace(networks.critic_memory(), networks.critic(), *activation, team_);
   }
 }
 
 void Ppo::weights_changed() {
-  if (devices_) devices_->parameters_changed();
+  strategy_.parameters_changed();
 }
 
 void Ppo::adapt_learning_rate(double kl) {
@@ -161,91 +196,75 @@ at::Tensor Ppo::figures_of(const ActorCritic& networks, const Minibatch& batch, 
   return at::stack({loss, surrogate, values, entropy, kl});
 }
 
+/// Each device computes the loss of its part of this process's minibatch; the strategy averages the gradients.
 at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
-  if (devices_) return backward_on_devices(batch, old_log_std);
-  if (actor_pass_) return backward_fused(batch, old_log_std);
-  networks_.zero_grad();
-  const at::Tensor figures =
-      figures_of(networks_, batch, means_of(networks_, batch), values_of(networks_, batch), old_log_std);
-  figures[0].backward();
-  return figures.detach();
-}
-
-/// The networks compute outside of autograd; so do the losses of Gaussian actions.
-at::Tensor Ppo::backward_fused(const Minibatch& batch, const at::Tensor& old_log_std) {
-  const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
-  const at::Tensor mean = actor_pass_->forward(networks_.for_actor(batch.observations),
-                                               layers_first(batch.actor_memory), batch.keep),
-                   value = critic_pass_->forward(batch.observations, layers_first(batch.critic_memory), batch.keep)
-                               .squeeze(-1);
-  networks_.zero_grad();
-  if (!networks_.squashed()) {
-    const FusedLosses found = fused_losses({.mean = mean,
-                                            .value = value,
-                                            .log_std = networks_.log_std().detach(),
-                                            .old_log_std = old_log_std,
-                                            .actions = batch.actions,
-                                            .old_means = batch.old_means,
-                                            .old_log_probs = batch.old_log_probs,
-                                            .old_values = batch.old_values,
-                                            .advantages = batch.advantages,
-                                            .returns = batch.returns},
-                                           settings_, *team_);
-    networks_.log_std().mutable_grad() = found.d_log_std;
-    actor_pass_->backward(found.d_mean);
-    critic_pass_->backward(found.d_value.unsqueeze(-1));
-    return found.figures;
-  }
-  mean.requires_grad_(), value.requires_grad_();
-  const at::Tensor figures = figures_of(networks_, batch, mean, value, old_log_std);
-  figures[0].backward();
-  actor_pass_->backward(mean.grad());
-  critic_pass_->backward(value.grad().unsqueeze(-1));
-  return figures.detach();
-}
-
-/// Each device computes the loss of its part; gradients are those of the mean over all.
-at::Tensor Ppo::backward_on_devices(const Minibatch& batch, const at::Tensor& old_log_std) {
   parallel::Batch samples;
   for (const auto& [name, field] : kFields)
     if ((batch.*field).defined()) samples.add(name, batch.*field);
   const std::int64_t n = samples.size();
-  samples.sample_ids = at::arange(n, at::kLong);
+  if (strategy_.replicas() > 1) samples.sample_ids = at::arange(n, at::kLong);
   std::mutex mutex;
   std::map<std::int64_t, at::Tensor> figures;  // of the parts, by their first samples
-  devices_->zero_grad();
-  devices_->forward_backward(
+  strategy_.zero_grad();
+  strategy_.forward_backward(
       samples,
       [&](torch::nn::Module& module, const parallel::Batch& part) {
         const auto& networks = dynamic_cast<const ActorCritic&>(module);
-        Minibatch own;
+        Minibatch of_part;
         for (const auto& [name, field] : kFields)
-          if ((batch.*field).defined()) own.*field = part.at(name);
-        const at::Tensor found = figures_of(networks, own, means_of(networks, own), values_of(networks, own),
-                                            old_log_std.to(own.actions.device()));
-        const at::Tensor share = found.detach().cpu() * (static_cast<double>(part.size()) / static_cast<double>(n));
+          if ((batch.*field).defined()) of_part.*field = part.at(name);
+        const at::Tensor found =
+            fused_actor_ ? fused_figures(of_part, old_log_std)
+                         : figures_of(networks, of_part, means_of(networks, of_part), values_of(networks, of_part),
+                                      old_log_std.to(of_part.actions.device()));
+        const at::Tensor share = found.detach() * (static_cast<double>(part.size()) / static_cast<double>(n));
         const std::lock_guard<std::mutex> lock(mutex);
-        figures[part.sample_ids[0].item<std::int64_t>()] = share;
+        figures[part.sample_ids.defined() ? part.sample_ids[0].item<std::int64_t>() : 0] = share;
         return found[0];
       },
       {});
   at::Tensor sum;
-  for (const auto& [first, share] : figures) sum = sum.defined() ? sum + share : share;
+  for (const auto& [first, share] : figures) sum = sum.defined() ? sum + share.cpu() : share.cpu();
+  sum = sum.to(at::kDouble);
+  strategy_.mean_over_ranks(sum);
   return sum;
 }
 
-void Ppo::reduce(at::Tensor& figures) {
-  if (!ranks_ || ranks_->size() == 1) return;
-  std::vector<at::Tensor> flat{figures};
-  for (const at::Tensor& gradient : optimizer_.gradients()) flat.push_back(gradient.flatten());
-  at::Tensor all = at::cat(flat);
-  ranks_->mean(all);
-  std::int64_t place = figures.numel();
-  figures = all.narrow(0, 0, place).clone();
-  for (const at::Tensor& gradient : optimizer_.gradients()) {
-    gradient.copy_(all.narrow(0, place, gradient.numel()).view_as(gradient));
-    place += gradient.numel();
+/// The networks compute outside of autograd; so do the losses of Gaussian actions.
+at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+  const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
+  const at::Tensor mean = fused_actor_->forward(networks_.for_actor(batch.observations),
+                                                layers_first(batch.actor_memory), batch.keep),
+                   value = fused_critic_->forward(batch.observations, layers_first(batch.critic_memory), batch.keep)
+                               .squeeze(-1);
+  FusedLosses losses;
+  if (networks_.squashed()) {
+    mean.requires_grad_(), value.requires_grad_();
+    const at::Tensor figures = figures_of(networks_, batch, mean, value, old_log_std);
+    const auto gradients = torch::autograd::grad({figures[0]}, {mean, value, networks_.log_std()});
+    losses = {.figures = figures.detach(), .d_mean = gradients[0], .d_value = gradients[1], .d_log_std = gradients[2]};
+  } else {
+    losses = fused_losses({.mean = mean,
+                           .value = value,
+                           .log_std = networks_.log_std().detach(),
+                           .old_log_std = old_log_std,
+                           .actions = batch.actions,
+                           .old_means = batch.old_means,
+                           .old_log_probs = batch.old_log_probs,
+                           .old_values = batch.old_values,
+                           .advantages = batch.advantages,
+                           .returns = batch.returns},
+                          settings_, *team_);
   }
+  fused_actor_->backward(losses.d_mean);
+  fused_critic_->backward(losses.d_value.unsqueeze(-1));
+  networks_.log_std().mutable_grad() = losses.d_log_std;
+  // Taken away again: autograd hands them on, so that the strategy sees each parameter's gradient come.
+  std::vector<at::Tensor> parameters = networks_.parameters();
+  KnownGradients gradients;
+  for (const at::Tensor& parameter : parameters)
+    gradients.of_parameters.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+  return GiveGradients::apply(losses.figures, at::TensorList(parameters), gradients);
 }
 
 /// All of a rollout, as the networks see it.
@@ -304,13 +323,10 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
   for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
     const at::Tensor permutation = order(epoch).to(all.actions.device());
     for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
-      at::Tensor figures = backward(pick(all, permutation.narrow(0, batch * size, size)), old_log_std);
-      reduce(figures);
-      figures = figures.cpu();
-      const auto* figure = figures.const_data_ptr<float>();
-      const double loss = static_cast<double>(figure[0]), surrogate = static_cast<double>(figure[1]),
-                   values = static_cast<double>(figure[2]), entropy = static_cast<double>(figure[3]);
-      total.kl = static_cast<double>(figure[4]);
+      const at::Tensor figures = backward(pick(all, permutation.narrow(0, batch * size, size)), old_log_std);
+      const auto* figure = figures.const_data_ptr<double>();
+      const double loss = figure[0], surrogate = figure[1], values = figure[2], entropy = figure[3];
+      total.kl = figure[4];
       const double actor_norm = clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm);
       const double critic_norm = clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm);
       if (!std::isfinite(loss) || !std::isfinite(actor_norm) || !std::isfinite(critic_norm)) {

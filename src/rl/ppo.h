@@ -27,7 +27,6 @@
 #include "rl/actor_critic.h"
 #include "rl/fused_gru.h"
 #include "rl/fused_mlp.h"
-#include "rl/ranks.h"
 #include "rl/rollout.h"
 #include "rl/settings.h"
 #include "train/ema.h"
@@ -53,20 +52,18 @@ at::Tensor surrogate_loss(const at::Tensor& log_probs, const at::Tensor& old_log
 at::Tensor value_loss(const at::Tensor& values, const at::Tensor& old_values, const at::Tensor& returns, bool clipped,
                       double clip_param);
 
-/// With whom a Ppo learns, and with what.
-struct PpoHelp {
-  Ranks* ranks = nullptr;  ///< who learns with this process, each from its share of the environments; null: it is alone
-  int threads = 1;         ///< cores for networks that FusedMlp computes; the bits are the same for any number
-  /// Several devices of this process, each with a share of every minibatch (parallel::DataParallel around the networks);
-  /// null: that of the networks.
-  parallel::Strategy* devices = nullptr;
+/// What a Ppo learns with.
+struct PpoOptions {
+  /// Around the networks: averages gradients over devices and processes; null: this process's device alone.
+  parallel::Strategy* strategy = nullptr;
+  int threads = 1;            ///< cores for networks that FusedMlp computes; the bits are the same for any number
   train::Ema* ema = nullptr;  ///< follows the weights: updated after each step of the optimizer; null: none
   train::Precision precision = train::Precision::kFp32;  ///< of the forward passes, kFp32 or kBf16
 };
 
 class Ppo {
  public:
-  Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoHelp& help = {});
+  Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& options = {});
 
   /// order(epoch): a permutation of the rollout's transitions, (T N) int64, with step t of environment n at t N + n; for
   /// networks with memory of its environments, (N).
@@ -96,24 +93,24 @@ class Ppo {
   /// Loss, surrogate, value, entropy, KL: (5) with a graph.
   at::Tensor figures_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& mean,
                         const at::Tensor& value, const at::Tensor& old_log_std) const;
-  /// Each fills the gradients, and gives the figures.
+  /// Fills the gradients, the means over devices and processes; gives the figures, likewise, (5) float64.
   at::Tensor backward(const Minibatch& batch, const at::Tensor& old_log_std);
-  at::Tensor backward_fused(const Minibatch& batch, const at::Tensor& old_log_std);
-  at::Tensor backward_on_devices(const Minibatch& batch, const at::Tensor& old_log_std);
+  /// figures_of() without autograd's operations.
+  at::Tensor fused_figures(const Minibatch& batch, const at::Tensor& old_log_std);
   at::Tensor entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
                         const at::Tensor& mean) const;
   Minibatch whole(const Rollout& rollout) const;
   Minibatch pick(const Minibatch& all, const at::Tensor& rows) const;
   at::Tensor pick(const at::Tensor& x, const at::Tensor& rows) const;
-  /// Means of gradients and figures over the ranks.
-  void reduce(at::Tensor& figures);
   void adapt_learning_rate(double kl);
 
-  /// The training pass of one of the networks, outside of autograd.
-  struct Pass {
-    Pass(const Gru* memory, const Mlp& mlp, FusedMlp::Activation activation, const std::shared_ptr<ThreadTeam>& team);
+  /// Actor or critic, computed outside of autograd.
+  struct FusedNetwork {
+    FusedNetwork(const Gru* memory, const Mlp& mlp, FusedMlp::Activation activation,
+                 const std::shared_ptr<ThreadTeam>& team);
     /// As ActorCritic::means(); without memory (B, in) -> (B, out).
     at::Tensor forward(const at::Tensor& seen, const at::Tensor& state, const at::Tensor& keep);
+    /// Adds to .grad.
     void backward(const at::Tensor& gradient);
     std::optional<FusedGru> gru;
     FusedMlp mlp;
@@ -121,12 +118,12 @@ class Ppo {
 
   ActorCritic& networks_;
   PpoSettings settings_;
-  Ranks* ranks_;
-  parallel::Strategy* devices_;
+  std::unique_ptr<parallel::Strategy> own_strategy_;
+  parallel::Strategy& strategy_;
   train::Ema* ema_;
   train::Precision precision_;
   std::shared_ptr<ThreadTeam> team_;
-  std::optional<Pass> actor_pass_, critic_pass_;
+  std::optional<FusedNetwork> fused_actor_, fused_critic_;
   double learning_rate_;
   train::Optimizer optimizer_;
 };

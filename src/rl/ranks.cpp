@@ -1,5 +1,6 @@
 #include "rl/ranks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -8,6 +9,8 @@
 
 #include "core/error.h"
 #include "dist/group.h"
+#include "parallel/distributed_data_parallel.h"
+#include "parallel/single_device.h"
 #include "rl/rollout.h"
 
 namespace cohort::rl {
@@ -16,44 +19,60 @@ namespace {
 constexpr std::int64_t kMostBlocks = 48;  // divides by 2, 3, 4, 6, 8, 12, 16, 24
 
 bool divide_over(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches, std::int64_t ranks) {
-  return n_envs % ranks == 0 && block_count(n_envs, steps, minibatches) % ranks == 0;
+  return n_envs % ranks == 0 && block_count(n_envs, steps, minibatches, ranks) % ranks == 0;
 }
 
 }  // namespace
 
+std::shared_ptr<parallel::Strategy> Ranks::strategy(std::shared_ptr<torch::nn::Module> model, DeviceId device) {
+  return std::make_shared<parallel::SingleDevice>(std::move(model), device);
+}
+
 int GroupRanks::rank() const {
-  return group_.rank();
+  return group_->rank();
 }
 int GroupRanks::size() const {
-  return group_.world_size();
+  return group_->world_size();
 }
 void GroupRanks::mean(at::Tensor& tensor) {
-  // A device's: through the host, since the group of a rank may be Gloo's and what is reduced is small.
-  at::Tensor own = tensor.cpu();
   waits_.begin();
-  group_.all_reduce(own, dist::Reduction::kMean);
+  group_->all_reduce(tensor, dist::Reduction::kMean);
   waits_.end();
-  if (!own.is_same(tensor)) tensor.copy_(own);
 }
 std::vector<at::Tensor> GroupRanks::gather(const at::Tensor& tensor) {
   waits_.begin();
-  std::vector<at::Tensor> all = group_.all_gather(tensor);
+  std::vector<at::Tensor> all = group_->all_gather(tensor);
   waits_.end();
   return all;
 }
+std::shared_ptr<parallel::Strategy> GroupRanks::strategy(std::shared_ptr<torch::nn::Module> model, DeviceId device) {
+  COHORT_CHECK(device == group_->options().device, "the networks do not lie on the device of the ranks' group");
+  // Observations' moments, the only buffers, are merged alike on every rank.
+  auto made = std::make_shared<parallel::DistributedDataParallel>(std::move(model), group_,
+                                                                  parallel::DdpSettings{.broadcast_buffers = false});
+  strategy_ = made;
+  return made;
+}
+double GroupRanks::exchange_seconds() const {
+  const auto strategy = strategy_.lock();
+  return waits_.seconds() + (strategy ? strategy->exchange_seconds() : 0.0);
+}
 
-std::int64_t block_count(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches) {
-  for (std::int64_t blocks = kMostBlocks; blocks > 1; --blocks)
-    if (kMostBlocks % blocks == 0 && n_envs % blocks == 0 && steps * (n_envs / blocks) % minibatches == 0)
+bool divides_as_one_rank(std::int64_t ranks) {
+  return kMostBlocks % ranks == 0;
+}
+
+std::int64_t block_count(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches, std::int64_t ranks) {
+  const bool as_one = divides_as_one_rank(ranks);
+  for (std::int64_t blocks = std::max(kMostBlocks, ranks); blocks > 1; --blocks)
+    if ((as_one ? kMostBlocks % blocks : blocks % ranks) == 0 && n_envs % blocks == 0 &&
+        steps * (n_envs / blocks) % minibatches == 0)
       return blocks;
   return 1;
 }
 
 Shares share_environments(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches, Ranks& ranks) {
   const std::int64_t size = ranks.size();
-  COHORT_THROW_UNLESS(kMostBlocks % size == 0,
-                      "PPO runs on 1, 2, 3, 4, 6, 8, 12, 16, 24 or 48 ranks, not on {}: start one of these numbers",
-                      size);
   if (!divide_over(n_envs, steps, minibatches, size)) {
     std::int64_t below = n_envs, above = n_envs;
     while (below > 0 && !divide_over(below, steps, minibatches, size)) --below;
@@ -61,7 +80,7 @@ Shares share_environments(std::int64_t n_envs, std::int64_t steps, std::int64_t 
     throw Error(format("n_envs = {} do not divide over {} ranks with {} minibatches each; the nearest that do: {}{}",
                        n_envs, size, minibatches, below > 0 ? format("{} and ", below) : std::string(), above));
   }
-  const std::int64_t blocks = block_count(n_envs, steps, minibatches) / size;
+  const std::int64_t blocks = block_count(n_envs, steps, minibatches, size) / size;
   return {.environments = n_envs / size, .blocks = blocks, .first_block = blocks * ranks.rank(), .ranks = &ranks};
 }
 

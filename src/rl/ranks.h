@@ -2,7 +2,7 @@
 /// on how many share them.
 ///
 ///   Ranks alone;                                              // one process
-///   GroupRanks ranks(*dist::Group::create(environment));      // several, each with its share of the environments
+///   GroupRanks ranks(dist::Group::create(environment));       // several, each with its share of the environments
 ///   const Shares shares = share_environments(2048, /*blocks=*/8, ranks);   // this rank's: 1024 of 2
 ///   shares.first_environment();                               // global id of this rank's first
 ///
@@ -10,11 +10,14 @@
 /// formed block by block, and blocks are joined in their order.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "core/array_view.h"
 #include "parallel/exchange_timer.h"
+#include "parallel/strategy.h"
 
 namespace cohort::dist {
 class Group;
@@ -32,21 +35,26 @@ class Ranks {
   virtual void mean(at::Tensor&) {}
   /// One of each rank, in their order; sizes may differ in the first dimension.
   virtual std::vector<at::Tensor> gather(const at::Tensor& tensor) { return {tensor}; }
-  /// Seconds so far in mean() and gather(): exchanging, and waiting for the others therein.
+  /// What averages the gradients of `model`, which lies on `device`, over the ranks.
+  virtual std::shared_ptr<parallel::Strategy> strategy(std::shared_ptr<torch::nn::Module> model, DeviceId device);
+  /// Seconds so far in mean(), gather() and the strategy: exchanging, and waiting for the others therein.
   virtual double exchange_seconds() const { return 0; }
 };
 
 class GroupRanks final : public Ranks {
  public:
-  explicit GroupRanks(dist::Group& group) : group_(group) {}
+  explicit GroupRanks(std::shared_ptr<dist::Group> group) : group_(std::move(group)) {}
   int rank() const override;
   int size() const override;
   void mean(at::Tensor& tensor) override;
   std::vector<at::Tensor> gather(const at::Tensor& tensor) override;
-  double exchange_seconds() const override { return waits_.seconds(); }
+  /// DistributedDataParallel: `device` is the group's.
+  std::shared_ptr<parallel::Strategy> strategy(std::shared_ptr<torch::nn::Module> model, DeviceId device) override;
+  double exchange_seconds() const override;
 
  private:
-  dist::Group& group_;
+  std::shared_ptr<dist::Group> group_;
+  std::weak_ptr<parallel::Strategy> strategy_;
   parallel::ExchangeTimer waits_{at::kCPU};  // what is exchanged lies there
 };
 
@@ -60,9 +68,12 @@ struct Shares {
   std::int64_t first_environment() const { return first_block * block_size(); }
 };
 
-/// Into how many blocks n_envs environments of rollouts of `steps` steps are divided: the most, 48 at most, of which
-/// each gives every minibatch the same number of transitions.
-std::int64_t block_count(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches);
+/// So many ranks form the minibatches, and with them the figures, that one rank forms: 1, 2, 3, 4, 6, 8, 12, 16, 24, 48.
+bool divides_as_one_rank(std::int64_t ranks);
+
+/// Into how many blocks n_envs environments of rollouts of `steps` steps are divided: the most of which each gives every
+/// minibatch the same number of transitions; a divisor of 48, or where `ranks` is none, a multiple of `ranks`.
+std::int64_t block_count(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches, std::int64_t ranks = 1);
 
 /// Throws Error naming the nearest n_envs that do where they do not divide over the ranks.
 Shares share_environments(std::int64_t n_envs, std::int64_t steps, std::int64_t minibatches, Ranks& ranks);

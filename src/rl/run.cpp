@@ -155,11 +155,14 @@ run::Resources PpoLearner::prepare(run::Run& run) {
   // The CUDA plug-in has to be there before anything asks LibTorch about CUDA.
   devices_ = own_devices(settings_, environment);
   if (devices_.front().kind == DeviceKind::kCuda) dist::load_cuda_plugin().set_device(devices_.front().index);
-  return {.devices = devices_, .threads = fused ? 1 : learner_threads_, .several_ranks = environment.world_size > 1};
+  return {.devices = devices_,
+          .threads = fused ? 1 : learner_threads_,
+          .several_ranks = environment.world_size > 1,
+          .exchange = devices_.front()};
 }
 
 void PpoLearner::build(run::Run& run) {
-  if (run.group()) several_.emplace(*run.group());
+  if (run.group()) several_.emplace(run.group());
   const DeviceId device = devices_.front();
   const bool recurrent = settings_.policy.recurrent();
   const int steps = recurrent ? 1 : settings_.runner.num_steps_per_env;
@@ -179,10 +182,7 @@ void PpoLearner::build(run::Run& run) {
   task_ = make_task(settings_, shares_.environments, simulator_threads_, device);
   if (on_host) need_memory_of(*task_);
   runner_.emplace(*task_, settings_.runner, settings_.algorithm, settings_.policy,
-                  PpoCompany{.ranks = &ranks(),
-                             .threads = learner_threads_,
-                             .device = tensors::to_torch_device(device),
-                             .devices = devices_});
+                  PpoResources{.ranks = &ranks(), .threads = learner_threads_, .devices = devices_});
   if (run.resumes())
     point_ = weights::find_resume_point(settings_.checkpoint.empty() ? "auto" : settings_.checkpoint,
                                         std::filesystem::path(settings_.resume) / "checkpoints");
@@ -220,17 +220,25 @@ void PpoLearner::warn_of_stretched_schedule(const config::Json& saved) const {
 std::vector<run::BannerRow> PpoLearner::banner(run::Run& run) const {
   const tasks::TaskSpec& spec = task_->spec();
   const int ranks = run.group() ? run.group()->world_size() : 1;
-  return {{"job", format("ppo: {}", spec.summary)},
-          {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
-                          runner_->networks()->observation_width(), runner_->networks()->action_width(), spec.horizon,
-                          spec.control_period, join(spec.reward_terms, " + "))},
-          {"model", run::describe_model(*runner_->networks())},
-          {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each", last_iteration(),
-                              settings_.n_envs, settings_.runner.num_steps_per_env,
-                              settings_.algorithm.num_learning_epochs, settings_.algorithm.num_mini_batches)},
-          {"devices",
-           format("{}, {}{} threads for the simulator, {} for learning", run::device_names(devices_),
-                  ranks > 1 ? format("{} ranks of ", ranks) : std::string(), simulator_threads_, learner_threads_)}};
+  std::vector<run::BannerRow> rows{
+      {"job", format("ppo: {}", spec.summary)},
+      {"task", format("{}, {} observations, {} actions, {} steps of {:g} s at most, rewards {}", spec.name,
+                      runner_->networks()->observation_width(), runner_->networks()->action_width(), spec.horizon,
+                      spec.control_period, join(spec.reward_terms, " + "))},
+      {"model", run::describe_model(*runner_->networks())},
+      {"rollouts", format("{} of {} environments x {} steps, {} x {} minibatches each", last_iteration(),
+                          settings_.n_envs, settings_.runner.num_steps_per_env, settings_.algorithm.num_learning_epochs,
+                          settings_.algorithm.num_mini_batches)},
+      {"devices",
+       format("{}, {}{} threads for the simulator, {} for learning", run::device_names(devices_),
+              ranks > 1 ? format("{} ranks of ", ranks) : std::string(), simulator_threads_, learner_threads_)}};
+  if (!divides_as_one_rank(ranks))
+    rows.push_back(
+        {"partition",
+         format("{} ranks divide the environments into other minibatches than 1, 2, 3, 4, 6, 8, 12, 16, 24 or "
+                "48 do: figures are of this number of ranks",
+                ranks)});
+  return rows;
 }
 
 run::Outcome PpoLearner::train(run::Run& run) {

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/philox.h"
 #include "parallel/data_parallel.h"
+#include "parallel/module_layout.h"
 #include "rl/environments_of_ranks.h"
 #include "rl/gaussian.h"
 #include "weights/weights.h"
@@ -44,12 +45,12 @@ std::shared_ptr<ActorCritic> networks_on(at::Device device, const PolicySettings
   return networks;
 }
 
-/// DataParallel over several devices; null where there are not several.
-std::unique_ptr<parallel::Strategy> strategy_over(const std::vector<DeviceId>& devices,
-                                                  const std::shared_ptr<ActorCritic>& networks,
-                                                  const PolicySettings& policy, const tasks::TaskSpec& task) {
-  if (devices.size() < 2) return nullptr;
-  return std::make_unique<parallel::DataParallel>(networks, devices, parallel::DataParallelSettings(), [policy, task] {
+/// Over the devices of this process, or over the ranks.
+std::shared_ptr<parallel::Strategy> strategy_of(Ranks& ranks, const std::vector<DeviceId>& devices,
+                                                const std::shared_ptr<ActorCritic>& networks,
+                                                const PolicySettings& policy, const tasks::TaskSpec& task) {
+  if (devices.size() < 2) return ranks.strategy(networks, devices.empty() ? DeviceId{} : devices.front());
+  return std::make_shared<parallel::DataParallel>(networks, devices, parallel::DataParallelSettings(), [policy, task] {
     return std::make_shared<ActorCritic>(policy, task, 0);
   });
 }
@@ -66,35 +67,60 @@ std::size_t index_of(std::int64_t n) {
   return static_cast<std::size_t>(n);
 }
 
-constexpr const char* kLearningRate = "rank_0.ppo.learning_rate";
-constexpr const char* kRank = "rank_0.";
 constexpr const char* kActorMemory = "envs.actor_memory";
 constexpr const char* kCriticMemory = "envs.critic_memory";
+
+/// In checkpoints, where trainings with a state of each rank have several.
+const std::string kRank = "rank_0.";
+
+weights::NamedTensors to_tensors(const PpoState& state) {
+  weights::NamedTensors tensors;
+  PpoState::visit(state, [&](const char* name, const auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
+      tensors.emplace_back(kRank + name, torch::tensor({value}, at::kDouble));
+    else
+      for (const auto& [of_each, tensor] : value) tensors.emplace_back(kRank + of_each, tensor);
+  });
+  return tensors;
+}
+
+/// What `tensors` lack stays as it is in `state`.
+PpoState state_from(const weights::NamedTensors& tensors, PpoState state) {
+  PpoState::visit(state, [&](const char* name, auto& value) {
+    for (const auto& [key, tensor] : tensors) {
+      if (!key.starts_with(kRank + name)) continue;
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
+        value = at::Tensor(tensor).item().toDouble();
+      else
+        value.emplace_back(key.substr(kRank.size()), tensor);
+    }
+  });
+  return state;
+}
 
 }  // namespace
 
 PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const PpoSettings& ppo,
-                     const PolicySettings& policy, const PpoCompany& company)
-    : ranks_(company.ranks ? *company.ranks : alone_),
+                     const PolicySettings& policy, const PpoResources& resources)
+    : ranks_(resources.ranks ? *resources.ranks : alone_),
       task_(task),
       settings_(settings),
       ppo_settings_(ppo),
       shares_((check(settings, ppo, task.n_envs() * ranks_.size(), policy.recurrent()),
                share_environments(std::int64_t{task.n_envs()} * ranks_.size(), steps_of_a_sample(policy, settings),
                                   ppo.num_mini_batches, ranks_))),
-      networks_(networks_on(company.device, policy, task.spec(), settings.seed)),
-      devices_(strategy_over(company.devices, networks_, policy, task.spec())),
+      device_(parallel::to_torch(resources.devices.empty() ? DeviceId{} : resources.devices.front())),
+      networks_(networks_on(device_, policy, task.spec(), settings.seed)),
+      strategy_(strategy_of(ranks_, resources.devices, networks_, policy, task.spec())),
       ema_(settings.ema.enabled ? std::optional<train::Ema>(std::in_place, *networks_, settings.ema) : std::nullopt),
       ppo_(*networks_, ppo,
-           {.ranks = &ranks_,
-            .threads = company.threads,
-            .devices = devices_.get(),
+           {.strategy = strategy_.get(),
+            .threads = resources.threads,
             .ema = ema(),
             .precision = learner_precision(settings)}),
       environments_(task, settings.seed, shares_.first_environment(), settings.init_at_random_ep_len),
       rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width(),
-               company.device),
-      device_(company.device),
+               device_),
       memory_(networks_->begin(whole_rows(at::empty({task.n_envs(), 0})).size(0))) {
   ppo_.weights_changed();
 }
@@ -250,7 +276,11 @@ weights::CheckpointContent PpoRunner::checkpoint() {
     content.state.ema_updates = ema_->updates();
   }
   content.optimizer = ppo_.optimizer().state();
-  content.random.emplace_back(kLearningRate, torch::tensor({ppo_.learning_rate()}, at::kDouble));
+  content.random = to_tensors(state());
+  return content;
+}
+
+PpoState PpoRunner::state() {
   weights::NamedTensors environments = environments_.state();
   if (networks_->recurrent()) {
     const std::int64_t n = environments_.size();
@@ -261,9 +291,15 @@ weights::CheckpointContent PpoRunner::checkpoint() {
     environments.emplace_back(kActorMemory, of_each(memory_.actor));
     environments.emplace_back(kCriticMemory, of_each(memory_.critic));
   }
-  for (auto& [name, tensor] : gather_environments(environments, ranks_))
-    content.random.emplace_back(kRank + name, tensor);
-  return content;
+  return {.learning_rate = ppo_.learning_rate(), .environments = gather_environments(environments, ranks_)};
+}
+
+void PpoRunner::load(const PpoState& state, const std::string& source) {
+  const weights::NamedTensors own = share_of_environments(state.environments, shares_, ranks_);
+  environments_.restore(own, source);
+  if (networks_->recurrent()) restore_memory(own, source);
+  // A linear schedule's rate is a function of the iteration: iterate() sets it.
+  ppo_.set_learning_rate(ppo_settings_.schedule == "adaptive" ? state.learning_rate : ppo_settings_.learning_rate);
 }
 
 void PpoRunner::begin_with(const run::InitialWeights& weights) {
@@ -281,14 +317,6 @@ void PpoRunner::resume(const weights::CheckpointContent& content, const std::str
   COHORT_THROW_UNLESS(content.state.samples == content.state.step * transitions,
                       "{} had {} transitions in an iteration, this run has {}: keep n_envs and num_steps_per_env",
                       source, content.state.samples / std::max<std::int64_t>(1, content.state.step), transitions);
-  weights::NamedTensors environments;
-  double rate = ppo_settings_.learning_rate;
-  for (const auto& [name, tensor] : content.random) {
-    if (name == kLearningRate)
-      rate = tensor.item<double>();
-    else if (name.starts_with(kRank))
-      environments.emplace_back(name.substr(std::string(kRank).size()), tensor);
-  }
   weights::load_weights(*networks_, content.model, content.model_aliases, source);
   networks_->moments().refresh();
   if (ema_ && content.ema.empty()) {
@@ -299,11 +327,7 @@ void PpoRunner::resume(const weights::CheckpointContent& content, const std::str
   }
   if (!content.optimizer.empty()) ppo_.optimizer().load_state(content.optimizer, source);
   ppo_.weights_changed();
-  const weights::NamedTensors own = share_of_environments(environments, shares_, ranks_);
-  environments_.restore(own, source);
-  if (networks_->recurrent()) restore_memory(own, source);
-  // A linear schedule's rate is a function of the iteration: iterate() sets it.
-  ppo_.set_learning_rate(ppo_settings_.schedule == "adaptive" ? rate : ppo_settings_.learning_rate);
+  load(state_from(content.random, {.learning_rate = ppo_settings_.learning_rate, .environments = {}}), source);
   iteration_ = content.state.step;
 }
 

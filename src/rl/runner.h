@@ -8,7 +8,7 @@
 ///   }
 ///   PpoActor actor(runner.networks(), "trained");             // ppo_actor.h
 ///
-/// The same settings give the same bits for any number of the simulator's threads and of PpoCompany's; LibTorch's own
+/// The same settings give the same bits for any number of the simulator's threads and of PpoResources's; LibTorch's own
 /// threads are another matter (at::set_num_threads). Several ranks with a share of the environments each give what one
 /// with all of them does, but for the rounding of sums: the same actions until the first update, the same gradients to
 /// 1e-5 in it.
@@ -57,13 +57,27 @@ struct Iteration {
   double simulating_s = 0;                  ///< s of collecting_s: the task's steps and resets; the rest is acting
 };
 
-/// Who learns together, and with what.
-struct PpoCompany {
-  Ranks* ranks = nullptr;        ///< null: this process alone
-  int threads = 1;               ///< cores for learning on the CPU
-  at::Device device = at::kCPU;  ///< of the networks and the rollout; the task says its own
-  /// Several devices that share every minibatch (parallel::DataParallel), `device` the first; empty: that one alone. On
-  /// the CPU each computes by LibTorch's own operations.
+/// Where PPO stands between two iterations, beside weights, their average and the optimizer's moments: plain values, each
+/// named once. Checkpoints hold them among the tensors that are not weights.
+struct PpoState {
+  double learning_rate = 0;
+  /// Of all ranks' environments, in the order of their ids: "envs." and a name (Environments::state), and what the
+  /// networks remember of each, (N, layers, H).
+  weights::NamedTensors environments;
+
+  template <class Self, class Visitor>
+  static void visit(Self& s, Visitor&& v) {
+    v("ppo.learning_rate", s.learning_rate);
+    v("envs.", s.environments);
+  }
+};
+
+/// What a runner learns on, and with whom.
+struct PpoResources {
+  Ranks* ranks = nullptr;  ///< null: this process alone
+  int threads = 1;         ///< cores for learning on the CPU
+  /// The first has networks and rollout; the task says its own. Several share every minibatch (parallel::DataParallel);
+  /// on the CPU each then computes by LibTorch's own operations. Empty: the CPU.
   std::vector<DeviceId> devices;
 };
 
@@ -72,7 +86,7 @@ class PpoRunner {
   /// task: with this rank's share of the environments, equally many on each. It outlives the runner. Throws Error for
   /// settings that do not fit it.
   PpoRunner(tasks::Task& task, const RunnerSettings& settings, const PpoSettings& ppo, const PolicySettings& policy,
-            const PpoCompany& company = {});
+            const PpoResources& resources = {});
   ~PpoRunner();
 
   /// A rollout and its update. Throws Diverged.
@@ -106,6 +120,9 @@ class PpoRunner {
   double collect();
   Environments::Episodes episodes_of_all();
   std::vector<std::pair<std::string, double>> reward_terms_of_all();
+  /// Collective; the same on all ranks.
+  PpoState state();
+  void load(const PpoState& state, const std::string& source);
   void restore_memory(const weights::NamedTensors& environments, const std::string& source);
 
   Ranks alone_;
@@ -114,13 +131,13 @@ class PpoRunner {
   RunnerSettings settings_;
   PpoSettings ppo_settings_;
   Shares shares_;
+  at::Device device_;
   std::shared_ptr<ActorCritic> networks_;
-  std::unique_ptr<parallel::Strategy> devices_;
+  std::shared_ptr<parallel::Strategy> strategy_;
   std::optional<train::Ema> ema_;
   Ppo ppo_;
   Environments environments_;
   Rollout rollout_;
-  at::Device device_;
   NetworkMemory memory_;  // of the environments, rows up to a multiple of 16
   std::int64_t iteration_ = 0;
 };

@@ -16,6 +16,7 @@
 #include "train/deterministic.h"
 #include "train/gradient_checkpoint.h"
 #include "train/loop_impl.h"
+#include "train/memory_recovery.h"
 #include "train/random_state.h"
 
 namespace cohort::train {
@@ -68,6 +69,8 @@ const char* state_in(launch::RankPhase phase) {
 
 }  // namespace
 
+TrainLoop::Impl::~Impl() = default;
+
 TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
     : settings(checked(s)),
       job(std::move(j)),
@@ -103,6 +106,7 @@ TrainLoop::Impl::Impl(TrainSettings s, TrainJob j)
   }
   if (settings.cuda_graph) prepare_graph();
   loss = [this](torch::nn::Module& replica, const parallel::Batch& batch) { return replica_loss(replica, batch); };
+  if (job.recovery) recovery = std::make_unique<MemoryRecovery>(*this, *job.recovery);
 }
 
 /// Runs in a replica's thread.
@@ -123,12 +127,6 @@ at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const paral
                       "the loss function must return one number that depends on the model's parameters");
   if (result.scalar_type() != at::kFloat && result.scalar_type() != at::kDouble) result = result.to(at::kFloat);
   poison_gradient(result);
-  // The forward passes of this step are over; no rank can end the step before this one has given its gradients.
-  if (last_micro && recovers()) {
-    set_part(launch::StepPart::kBackward);
-    keep_own(state.step + 1, monitor.sums_with(result.item<double>() * micro_weight),
-             interval_samples + static_cast<double>(batch.size()));
-  }
   return result;
 }
 
@@ -144,12 +142,8 @@ void TrainLoop::Impl::say(launch::RankPhase phase) const {
            [this] { return totals(); });
 }
 
-void TrainLoop::Impl::set_part(launch::StepPart part) const {
-  if (job.recovery) job.recovery->set_part(part);
-}
-
 bool TrainLoop::Impl::done() const {
-  return early_stop || stop_agreed || state.step >= total_steps ||
+  return state.early_stop || state.stop_agreed || state.step >= total_steps ||
          (settings.steps == 0 && state.epoch >= settings.epochs);
 }
 
@@ -157,80 +151,64 @@ TrainResult TrainLoop::Impl::run() {
   if (writes_files)
     writer.emplace(weights::CheckpointFolder(job.checkpoints), settings.checkpoint.keep, job.checkpoint_links);
   seed_rank(settings.seed, strategy.rank(), 0);
-  const bool replaces = recovers() && job.recovery->replaces();
+  const bool replaces = recovery && recovery->replaces();
   if (replaces) {
-    take_place();
-  } else {
-    if (!resume_parked()) resume();
+    if (!recovery->take_state()) return make_result(TrainStatus::kParked);
+  } else if (!recovery || !recovery->resume_parked()) {
+    resume();
   }
-  if (parked) return without_more(TrainStatus::kParked);
-  if (job.leave_finished && resumed_from && done()) return without_more(TrainStatus::kNothingLeft);
+  if (job.leave_finished && state.resumed_from >= 0 && done()) return make_result(TrainStatus::kNothingLeft);
   run_begin = interval_begin = Clock::now();
   exchange_begin = interval_exchange_begin = strategy.exchange_seconds();
-  if (!replaces) first_step = state.step;
+  if (!replaces) state.first_step = state.step;
   monitor.begin_at(state.step);
   if (job.started) job.started(state.step);
-  if (shards && job.recovery && job.recovery->offered())
-    log::info("parallel.zero: should a rank die, the job starts again from its last checkpoint, not from memory");
-  else if (!device.is_cpu() && job.recovery && job.recovery->offered() && strategy.world_size() > 1)
-    log::info("on {}: should a rank die, the job starts again from its last checkpoint, not from memory{}",
-              device.str(),
-              settings.checkpoint.every + settings.checkpoint.every_epochs > 0
-                  ? ""
-                  : "; none is written on the way: train.checkpoint.every=500 does");
   say(launch::RankPhase::kTraining);
   module.train();
-  train(resumed_from.has_value() || replaces);
-  if (parked) return without_more(TrainStatus::kParked);
+  if (!train(state.resumed_from >= 0 || replaces)) return make_result(TrainStatus::kParked);
   // Before anything of the last steps is validated or saved.
-  if (compares_ranks() && state.step > first_step && compared_step != state.step) compare_parameters();
-  const bool stopped = stop_agreed && !early_stop && state.step < total_steps;
+  if (compares_ranks() && state.step > state.first_step && state.compared_step != state.step) compare_parameters();
+  const bool stopped = state.stop_agreed && !state.early_stop && state.step < total_steps;
   // A run that is continued reports where an undisturbed one does: the checkpoint keeps what has been summed so far.
-  if (interval_steps > 0 && !stopped) report();
-  if (job.validator && !stopped && state.step > first_step && validated_step != state.step) validate(false);
-  if (!job.checkpoints.empty() && saved_step != state.step) save_checkpoint(is_best_now());
+  if (state.interval_steps > 0 && !stopped) report();
+  if (job.validator && !stopped && state.step > state.first_step && state.validated_step != state.step) validate(false);
+  if (!job.checkpoints.empty() && state.saved_step != state.step) save_checkpoint(is_best_now());
   if (writer) writer->wait();
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);  // also: has everything been saved?
   state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   strategy.barrier();
-  TrainResult result;
-  result.ranks = totals_of_ranks();
-  result.status = stopped ? TrainStatus::kStopped : early_stop ? TrainStatus::kEarlyStopped : TrainStatus::kFinished;
+  const std::vector<RankTotals> totals = totals_of_ranks();
   const bool restored = !stopped && restore_best();
-  result.step = state.step;
-  result.weights_step = restored ? state.early_stopping.best_step : state.step;
-  result.epoch = state.epoch;
-  result.skipped_steps = state.skipped_steps;
-  result.best = state.early_stopping.best;
-  result.best_step = state.early_stopping.best_step;
-  result.resumed_from = resumed_from;
+  TrainResult result = make_result(stopped            ? TrainStatus::kStopped
+                                   : state.early_stop ? TrainStatus::kEarlyStopped
+                                                      : TrainStatus::kFinished);
+  result.ranks = totals;
+  if (restored) result.weights_step = state.early_stopping.best_step;
   return result;
 }
 
-/// The steps, to the last. just_resumed: an epoch that has begun is gone on with.
-void TrainLoop::Impl::train(bool just_resumed) {
-  if (recovers()) {
-    if (!job.recovery->replaces()) keep_own(state.step, monitor.read(optimizer).sums, interval_samples);
-    job.recovery->set_ready(true);
-  }
+/// The steps, to the last. just_resumed: an epoch that has begun is gone on with. False when the job goes on with other
+/// ranks.
+bool TrainLoop::Impl::train(bool just_resumed) {
+  if (recovery) recovery->begin();
   for (;;) {
     try {
-      if (after != kFinishedStep) finish_step();
+      finish_step();  // of a state that was taken over
       while (!done()) train_epoch(just_resumed);
       break;
     } catch (const std::exception&) {
-      if (!can_recover()) throw;
+      if (!recovery || !recovery->can_help()) throw;
     }
-    recover();
-    if (parked) return;
+    if (!recovery->recover()) return false;
     just_resumed = true;
   }
-  if (recovers()) job.recovery->set_ready(false);
+  if (recovery) recovery->end();
   say(launch::RankPhase::kEnd);
+  return true;
 }
 
-TrainResult TrainLoop::Impl::without_more(TrainStatus status) const {
+TrainResult TrainLoop::Impl::make_result(TrainStatus status) const {
   TrainResult result;
   result.status = status;
   result.step = result.weights_step = state.step;
@@ -238,7 +216,7 @@ TrainResult TrainLoop::Impl::without_more(TrainStatus status) const {
   result.skipped_steps = state.skipped_steps;
   result.best = state.early_stopping.best;
   result.best_step = state.early_stopping.best_step;
-  result.resumed_from = resumed_from;
+  if (state.resumed_from >= 0) result.resumed_from = state.resumed_from;
   return result;
 }
 
@@ -248,7 +226,8 @@ bool TrainLoop::Impl::compares_ranks() const {
 }
 
 bool TrainLoop::Impl::is_best_now() const {
-  return validated_step == state.step && state.early_stopping.best_step == state.step && state.early_stopping.best;
+  return state.validated_step == state.step && state.early_stopping.best_step == state.step &&
+         state.early_stopping.best;
 }
 
 void TrainLoop::Impl::train_epoch(bool& just_resumed) {
@@ -270,19 +249,22 @@ void TrainLoop::Impl::train_epoch(bool& just_resumed) {
   }
 }
 
+/// Until all has advanced, nothing of the state has: a step that is not finished leaves no trace in it.
 void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
-  lr = base_lr * learning_rate_factor(settings.schedule, {state.step, state.epoch, total_steps});
+  step_samples = 0;
+  state.lr = base_lr * learning_rate_factor(settings.schedule, {state.step, state.epoch, total_steps});
   if (!graph || !graph_step()) eager_step(micro_batches);
   if (scaler) scaler->update();
-  set_part(launch::StepPart::kAverage);
+  begin(launch::StepPart::kAverage);
   if (ema) ema->update();
   strategy.parameters_changed();
   ++state.step;
-  set_part(launch::StepPart::kBetween);
-  unfinished.is = false;
-  ++interval_steps;
-  step_epoch = state.epoch;
-  if (state.step == first_step + 1 && job.first_step) job.first_step();
+  state.samples_in_epoch += step_samples * strategy.world_size();
+  state.samples += step_samples * strategy.world_size();
+  begin(launch::StepPart::kBetween);
+  ++state.interval_steps;
+  state.step_epoch = state.epoch;
+  if (state.step == state.first_step + 1 && job.first_step) job.first_step();
   if (!monitor.may_update() && settings.non_finite == "error") agree_on_health(monitor.read(optimizer));
 }
 
@@ -301,19 +283,24 @@ parallel::Batch TrainLoop::Impl::next_batch() {
 }
 
 void TrainLoop::Impl::consumed(parallel::Batch batch) {
-  const std::int64_t samples = batch.size(), everywhere = samples * strategy.world_size();
+  const std::int64_t samples = batch.size();
   interval_samples += static_cast<double>(samples);
   total_samples += samples;
-  state.samples_in_epoch += everywhere;
-  state.samples += everywhere;
+  step_samples += samples;
   in_flight.hold(std::move(batch));
 }
 
 void TrainLoop::Impl::micro_step(const parallel::Batch& batch, double weight, bool last) {
-  micro_weight = weight;
-  last_micro = last;
+  parallel::LossFunction told;
+  if (last && events.last_loss)
+    told = [&](torch::nn::Module& replica, const parallel::Batch& part) {
+      at::Tensor result = loss(replica, part);
+      events.last_loss(result.item<double>() * weight, part.size());
+      return result;
+    };
   const at::Tensor micro_loss = strategy.forward_backward(
-      batch, loss, {.synchronise = last, .weight = weight, .loss_scale = scaler ? scaler->scale() : at::Tensor()});
+      batch, told ? told : loss,
+      {.synchronise = last, .weight = weight, .loss_scale = scaler ? scaler->scale() : at::Tensor()});
   monitor.add_loss(micro_loss, weight);
   if (device.is_cpu() && !std::isfinite(micro_loss.item<double>())) bad_input = describe_bad_input(batch);
 }
@@ -326,13 +313,12 @@ void TrainLoop::Impl::update(const Rate& rate) {
   if (scaler && shards) agree_on_overflow();
   monitor.finish_step(gradients, scaler ? &*scaler : nullptr);
   if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
-  set_part(launch::StepPart::kOptimizer);
+  begin(launch::StepPart::kOptimizer);
   if (monitor.may_update()) optimizer.step(rate, monitor.found_inf());
 }
 
 void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
-  unfinished = {true, state.samples_in_epoch, state.samples};
-  set_part(launch::StepPart::kForward);
+  begin(launch::StepPart::kForward);
   strategy.zero_grad();
   if (buffers) buffers->keep();
   for (std::int64_t i = 0; i < micro_batches; ++i) {
@@ -340,9 +326,9 @@ void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
     micro_step(batch, 1.0 / static_cast<double>(micro_batches), i + 1 == micro_batches);
     consumed(std::move(batch));
   }
-  set_part(launch::StepPart::kReduced);
+  begin(launch::StepPart::kReduced);
   if (buffers) buffers->restore();
-  update(lr);
+  update(state.lr);
 }
 
 /// False when this step needs another way; the batch is then kept for it.
@@ -350,7 +336,7 @@ bool TrainLoop::Impl::graph_step() {
   parallel::Batch batch = next_batch();
   const models::RandomContext context{
       .seed = settings.seed, .step = static_cast<std::uint64_t>(state.step), .sample_ids = batch.sample_ids};
-  if (!graph->step(batch, lr, context)) {
+  if (!graph->step(batch, state.lr, context)) {
     kept_batch = std::move(batch);
     return false;
   }
@@ -388,39 +374,42 @@ void TrainLoop::Impl::after_step(bool end_of_epoch) {
     ++state.epoch;
     state.samples_in_epoch = 0;
   }
-  ended_epoch = end_of_epoch;
-  after = kStepMade;
+  state.ended_epoch = end_of_epoch;
+  state.after_step = 0;
   finish_step();
 }
 
-/// What is left to do after a step. All that `after` counts is told or asked together with the other ranks.
+/// What is left to do after a step; state.after_step counts it.
 void TrainLoop::Impl::finish_step() {
+  static constexpr void (Impl::*kTasks[kAfterStepCount])() = {
+      &Impl::report_if_due, &Impl::compare_if_due, &Impl::validate_if_due, &Impl::save_if_due, &Impl::agree_on_stop};
+  for (; state.after_step < kAfterStepCount; ++state.after_step) (this->*kTasks[state.after_step])();
+}
+
+void TrainLoop::Impl::report_if_due() {
   if (writer && strategy.world_size() == 1) writer->check();
-  if (after < kReported && state.step % settings.log_every == 0) report();
-  after = std::max<int>(after, kReported);
-  const bool first_of_ranks = compares_ranks() && state.step == first_step + 1;
-  if (after < kCompared && (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)))
-    compare_parameters();
-  after = std::max<int>(after, kCompared);
-  if (after < kValidated) {
-    validation_improved = false;
-    const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : ended_epoch;
-    if (job.validator && due) {
-      validate(ended_epoch);
-      validation_improved = is_best_now();
-    }
-    after = kValidated;
-  }
-  if (after < kSaved) {
-    const auto& c = settings.checkpoint;
-    const bool due = (c.every > 0 && state.step % c.every == 0) ||
-                     (c.every_epochs > 0 && ended_epoch && state.epoch % c.every_epochs == 0) ||
-                     ((c.save_best || settings.early_stopping.restores()) && validation_improved);
-    if (due && !job.checkpoints.empty()) save_checkpoint(validation_improved);
-    after = kSaved;
-  }
-  agree_on_stop();
-  after = kFinishedStep;
+  if (state.step % settings.log_every == 0) report();
+}
+
+void TrainLoop::Impl::compare_if_due() {
+  const bool first_of_ranks = compares_ranks() && state.step == state.first_step + 1;
+  if (first_of_ranks || (settings.hash_every > 0 && state.step % settings.hash_every == 0)) compare_parameters();
+}
+
+void TrainLoop::Impl::validate_if_due() {
+  state.validation_improved = false;
+  const bool due = settings.validate_every > 0 ? state.step % settings.validate_every == 0 : state.ended_epoch;
+  if (!job.validator || !due) return;
+  validate(state.ended_epoch);
+  state.validation_improved = is_best_now();
+}
+
+void TrainLoop::Impl::save_if_due() {
+  const auto& c = settings.checkpoint;
+  const bool due = (c.every > 0 && state.step % c.every == 0) ||
+                   (c.every_epochs > 0 && state.ended_epoch && state.epoch % c.every_epochs == 0) ||
+                   ((c.save_best || settings.early_stopping.restores()) && state.validation_improved);
+  if (due && !job.checkpoints.empty()) save_checkpoint(state.validation_improved);
 }
 
 TrainLoop::TrainLoop(TrainSettings settings, TrainJob job)

@@ -48,7 +48,7 @@ struct TrainJob {
   /// true: where the checkpoint is of a finished training, nothing is validated, saved or reported, and run() returns
   /// kNothingLeft before `started` is called. On all ranks alike.
   bool leave_finished = false;
-  /// What lets the training go on when another rank has died (loop_recovery.cpp); null: it ends with an error then.
+  /// What lets the training go on when another rank has died (memory_recovery.h); null: it ends with an error then.
   dist::Recovery* recovery = nullptr;
   dist::Group* group = nullptr;               ///< the strategy's, where there is `recovery`
   std::vector<std::string> constant_buffers;  ///< endings of names of buffers that no step changes
@@ -105,6 +105,7 @@ class TrainLoop {
 
  private:
   struct Impl;
+  class MemoryRecovery;
   std::unique_ptr<Impl> impl_;
 };
 

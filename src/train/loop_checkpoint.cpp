@@ -1,4 +1,3 @@
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include <torch/types.h>
@@ -11,19 +10,6 @@
 
 namespace cohort::train {
 namespace {
-
-/// One byte string from named uint8 tensors of known sizes, and back.
-at::Tensor join(const weights::NamedTensors& parts) {
-  std::vector<at::Tensor> bytes;
-  for (const auto& [name, tensor] : parts) bytes.push_back(tensor.reshape({-1}));
-  return at::cat(bytes);
-}
-
-at::Tensor bytes_of(const weights::LossSums& sums) {
-  at::Tensor bytes = at::empty({static_cast<std::int64_t>(sizeof sums)}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr(), &sums, sizeof sums);
-  return bytes;
-}
 
 /// The same values, however they are spelled.
 bool same_json(const std::string& a, const std::string& b) {
@@ -42,20 +28,6 @@ std::string learner_of(const std::string& configuration) {
 
 }  // namespace
 
-weights::TrainerState TrainLoop::Impl::present_state(const StepMonitor::Reading& reading) {
-  weights::TrainerState present = state;
-  present.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
-  present.ema_updates = ema ? ema->updates() : 0;
-  present.world_size = strategy.world_size();
-  present.batch_size = batch_per_process(settings, strategy.world_size());
-  present.gradient_accumulation_steps = settings.gradient_accumulation_steps;
-  present.seed = settings.seed;
-  present.optimizer = settings.optimizer.kind;
-  if (scaler) present.scaler = scaler->state();
-  present.configuration = job.configuration;
-  return present;
-}
-
 void TrainLoop::Impl::save_checkpoint(bool is_best) {
   say(launch::RankPhase::kCheckpoint);
   const auto begin = Clock::now();
@@ -71,26 +43,18 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
   agree_on_health(reading);  // nothing of a bad step is saved
   weights::CheckpointContent content;
   content.state = present_state(reading);
-  // Every rank's own: sums of losses, and generator states.
-  weights::NamedTensors own = random_state(device);
-  own.insert(own.begin(), {"loss_sums", bytes_of(reading.sums)});
-  const at::Tensor all = gather_over_ranks(strategy, join(own));
-  saved_step = state.step;
+  const RankState own{.loss_sums = reading.sums, .interval_samples = 0, .random = random_state(device), .buffers = {}};
+  const std::vector<std::string> of_ranks = gather_over_ranks(strategy, to_bytes(own));
+  state.saved_step = state.step;
   // Where ranks look after parts, rank 0 gets all of them: the file is that of one rank, and any number resumes from it.
   if (ema) content.ema = weights::distinct(ema->state()).tensors;
   content.optimizer = shards ? shards->collect(optimizer.state()) : optimizer.state();
   if (!writes_files) return;
   for (int rank = 0; rank < strategy.world_size(); ++rank) {
-    std::int64_t position = 0;
-    for (const auto& [name, bytes] : own) {
-      const at::Tensor part = all[rank].narrow(0, position, bytes.numel());
-      position += bytes.numel();
-      if (name == "loss_sums") {
-        std::memcpy(&content.state.loss_sums.emplace_back(), part.const_data_ptr(), sizeof(weights::LossSums));
-      } else {
-        content.random.emplace_back(format("rank_{}.{}", rank, name), part);
-      }
-    }
+    const RankState of_rank = rank_state_from(of_ranks[static_cast<std::size_t>(rank)], own);
+    content.state.loss_sums.push_back(of_rank.loss_sums);
+    for (const auto& [name, bytes] : of_rank.random)
+      content.random.emplace_back(format("rank_{}.{}", rank, name), bytes);
   }
   auto weights = weights::distinct(weights::module_state(module));
   content.model = std::move(weights.tensors);
@@ -202,25 +166,17 @@ void TrainLoop::Impl::resume() {
     ema->load_state(content.ema, saved.ema_updates, (point->path / weights::kEmaFile).string());
   }
   if (scaler && saved.scaler) scaler->load_state(*saved.scaler);
-  state = saved;
+  static_cast<weights::TrainerState&>(state) = saved;
   state.loss_sums.clear();
-  early_stop = should_stop(settings.early_stopping, state.early_stopping);
+  state.early_stop = should_stop(settings.early_stopping, state.early_stopping);
   earlier_skips = saved.skipped_steps;
-  saved_step = saved.step;
-  resumed_from = saved.step;
+  state.saved_step = saved.step;
+  state.resumed_from = saved.step;
 
   const auto rank = static_cast<std::size_t>(strategy.rank());
   const bool same_world =
       saved.world_size == strategy.world_size() && saved.loss_sums.size() == static_cast<std::size_t>(saved.world_size);
-  weights::LossSums mean;
-  for (const auto& sums : saved.loss_sums) {
-    const double share = 1.0 / static_cast<double>(saved.loss_sums.size());
-    mean.interval_sum += sums.interval_sum * share;
-    mean.interval_count += sums.interval_count * share;
-    mean.epoch_sum += sums.epoch_sum * share;
-    mean.epoch_count += sums.epoch_count * share;
-  }
-  monitor.restore(same_world ? saved.loss_sums[rank] : mean);
+  monitor.restore(same_world ? saved.loss_sums[rank] : mean_of(saved.loss_sums));
   weights::NamedTensors generators;
   const std::string prefix = format("rank_{}.", rank);
   for (const auto& [name, bytes] : content.random) {
@@ -238,7 +194,7 @@ void TrainLoop::Impl::resume() {
   log::info("resuming from {}: step {}, epoch {}, {} samples into it", where, saved.step, saved.epoch,
             saved.samples_in_epoch);
   say_change_of_rate(saved);
-  if (early_stop)
+  if (state.early_stop)
     log::info(
         "{} validations without improvement have used up train.early_stopping.patience = {}: raise it to train on",
         state.early_stopping.validations_since_best, settings.early_stopping.patience);

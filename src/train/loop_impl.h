@@ -3,7 +3,7 @@
 #include <chrono>
 #include <optional>
 
-#include "dist/recovery.h"
+#include "launch/rank_page.h"
 #include "models/segment.h"
 #include "parallel/parameter_shards.h"
 #include "train/batches_in_flight.h"
@@ -15,6 +15,7 @@
 #include "train/precision.h"
 #include "train/step_graph.h"
 #include "train/step_monitor.h"
+#include "train/train_state.h"
 
 namespace cohort::train {
 
@@ -24,13 +25,22 @@ inline double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+/// What a step tells whoever follows it (memory_recovery.h); empty: nobody does.
+struct StepEvents {
+  std::function<void(launch::StepPart part)> part;  ///< begins
+  /// This process's last loss of the step, by its weight, and the batch's samples; before the backward pass in which
+  /// gradients are exchanged.
+  std::function<void(double loss, std::int64_t samples)> last_loss;
+};
+
 struct TrainLoop::Impl {
   Impl(TrainSettings settings, TrainJob job);
+  ~Impl();
 
   // loop.cpp
   TrainResult run();
-  TrainResult without_more(TrainStatus status) const;
-  void train(bool just_resumed);
+  TrainResult make_result(TrainStatus status) const;
+  bool train(bool just_resumed);
   void train_epoch(bool& just_resumed);
   void train_step(std::int64_t micro_batches);
   void eager_step(std::int64_t micro_batches);
@@ -44,13 +54,19 @@ struct TrainLoop::Impl {
   void prepare_graph();
   void after_step(bool end_of_epoch);
   void finish_step();
+  void report_if_due();
+  void compare_if_due();
+  void validate_if_due();
+  void save_if_due();
   bool done() const;
   bool is_best_now() const;
   bool compares_ranks() const;
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
 
   void say(launch::RankPhase phase) const;
-  void set_part(launch::StepPart part) const;
+  void begin(launch::StepPart part) const {
+    if (events.part) events.part(part);
+  }
 
   // loop_shards.cpp: where ranks look after parts of the parameters
   std::vector<ParameterGroup> own_groups() const;
@@ -68,20 +84,12 @@ struct TrainLoop::Impl {
   RankTotals totals() const;
   std::vector<RankTotals> totals_of_ranks();
 
-  // loop_recovery.cpp: when another rank has died
-  bool recovers() const;
-  bool can_recover() const;
-  void keep_own(std::int64_t step, const weights::LossSums& sums, double samples);
-  void take_place();
-  void recover();  // or park()
-  void agree_on_state();
-  void restore_own();
-  std::string common_state(weights::NamedTensors& tensors);
-  void load_common_state(const std::string& state, const weights::NamedTensors& tensors);
-
-  // loop_parking.cpp: when the job goes on with other ranks
-  void park();
-  bool resume_parked();
+  // loop_state.cpp: the state as values, and back
+  weights::TrainerState present_state(const StepMonitor::Reading& reading) const;
+  StateImage image();
+  void load(const StateImage& image);
+  RankState rank_state(const weights::LossSums& sums, double samples) const;
+  void restore(const RankState& own);
 
   // loop_checkpoint.cpp
   void say_change_of_rate(const weights::TrainerState& saved) const;
@@ -89,7 +97,6 @@ struct TrainLoop::Impl {
   void save_checkpoint(bool is_best);
   void write_checkpoint(bool is_best);
   bool restore_best();
-  weights::TrainerState present_state(const StepMonitor::Reading& reading);
 
   const TrainSettings settings;
   TrainJob job;
@@ -114,23 +121,16 @@ struct TrainLoop::Impl {
 
   std::int64_t total_steps = 0;
   double base_lr = 0.0;
-  double lr = 0.0;  // of the last step
-  weights::TrainerState state;
-  std::int64_t step_epoch = 0;     // the epoch of the last step
-  std::int64_t earlier_skips = 0;  // before this process
-  std::optional<std::int64_t> resumed_from;
-  std::int64_t saved_step = -1;
-  std::int64_t validated_step = -1;
-  std::int64_t compared_step = -1;  // when all ranks' parameters were last found equal
-  bool early_stop = false;
-  bool stop_agreed = false;
-  std::string bad_input;               // what was wrong with the batch whose loss is NaN, where that is known
-  weights::NamedTensors best_weights;  // host copies, where there are no checkpoints
+  TrainState state;
+  StepEvents events;
+  std::unique_ptr<MemoryRecovery> recovery;  // null: nobody started this process who could offer it
+  std::int64_t earlier_skips = 0;            // before this process
+  std::int64_t step_samples = 0;             // of this process, of the step that is not whole yet
+  std::string bad_input;                     // what was wrong with the batch whose loss is NaN, where that is known
+  weights::NamedTensors best_weights;        // host copies, where there are no checkpoints
 
   // Since the last report.
   Clock::time_point run_begin, interval_begin;
-  std::int64_t first_step = 0;  // of this process
-  std::int64_t interval_steps = 0;
   double interval_data_s = 0.0;
   double interval_samples = 0.0;  // of this process
   double interval_checkpoint_s = 0.0;
@@ -138,24 +138,6 @@ struct TrainLoop::Impl {
   // Since the first step of this process.
   double total_data_s = 0.0, total_checkpoint_s = 0.0, total_validation_s = 0.0, exchange_begin = 0.0;
   std::int64_t total_samples = 0;
-  double agreed_step_s = 0.0;  // of the last interval, the same on all ranks; 0: unknown
-
-  // What a step has behind it, in order; a recovered rank does the rest (loop_recovery.cpp).
-  enum AfterStep : int { kStepMade, kReported, kCompared, kValidated, kSaved, kFinishedStep };
-  int after = kFinishedStep;
-  bool ended_epoch = false;          // the last step did
-  bool validation_improved = false;  // after the last step
-  // A step that has been begun and not finished: what it changes before it ends, as it was.
-  struct {
-    bool is = false;
-    std::int64_t samples_in_epoch = 0, samples = 0;
-  } unfinished;
-  // The micro-batch that is being run, for keep_own().
-  double micro_weight = 1.0;
-  bool last_micro = true;
-  std::string own_bytes;
-  bool parked = false;      // its state, for the next round of the job; this process has nothing more to do
-  bool took_place = false;  // a process in a dead rank's place has the state by now
 };
 
 }  // namespace cohort::train

@@ -31,7 +31,8 @@ void TrainLoop::Impl::agree_on_health(const StepMonitor::Reading& reading) {
   if (agreed[0] == 0.0) return;
   COHORT_THROW_UNLESS(reading.bad, "another rank met a NaN or inf in its loss; its message says where");
   const BadStep& bad = *reading.bad;
-  const double its_lr = base_lr * learning_rate_factor(settings.schedule, {bad.step - 1, step_epoch, total_steps});
+  const double its_lr =
+      base_lr * learning_rate_factor(settings.schedule, {bad.step - 1, state.step_epoch, total_steps});
   throw Error(
       format("NaN or inf in step {}: loss {}, learning rate {:g}, gradient norm {}, first parameter with a non-finite "
              "gradient: {}.{} "
@@ -45,7 +46,7 @@ void TrainLoop::Impl::report() {
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);
   state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
-  const double steps = static_cast<double>(std::max<std::int64_t>(1, interval_steps));
+  const double steps = static_cast<double>(std::max<std::int64_t>(1, state.interval_steps));
   const double exchanged = strategy.exchange_seconds();
   const double step_s = seconds_since(interval_begin) / steps, data_s = interval_data_s / steps;
   const double exchange_s = std::max(0.0, exchanged - interval_exchange_begin) / steps;
@@ -60,17 +61,17 @@ void TrainLoop::Impl::report() {
   strategy.max_over_ranks(maxima);
   const auto* mean = means.const_data_ptr<double>();
   const auto* largest = maxima.const_data_ptr<double>();
-  agreed_step_s = largest[1];
+  state.agreed_step_s = largest[1];
 
   StepStats stats;
   stats.step = state.step;
   stats.total_steps = total_steps;
-  stats.epoch = step_epoch;
+  stats.epoch = state.step_epoch;
   const std::int64_t epoch_samples = std::max<std::int64_t>(1, batches.samples_per_epoch());
   stats.epoch_progress = static_cast<double>(state.epoch) + std::min(1.0, static_cast<double>(state.samples_in_epoch) /
                                                                               static_cast<double>(epoch_samples));
   stats.loss = mean[1] > 0.0 ? mean[0] / mean[1] : std::numeric_limits<double>::quiet_NaN();
-  stats.lr = lr;
+  stats.lr = state.lr;
   stats.grad_norm = reading.grad_norm;
   stats.step_time_s = largest[1];
   stats.data_time_s = largest[0];
@@ -85,14 +86,14 @@ void TrainLoop::Impl::report() {
   stats.device_bytes = largest[3];
   stats.skipped_steps = state.skipped_steps;
   stats.loss_scale = scaler ? scaler->scale().item<double>() : 1.0;
-  const double made = static_cast<double>(state.step - first_step);
+  const double made = static_cast<double>(state.step - state.first_step);
   stats.seconds_left = made > 0.0 ? largest[4] / made * static_cast<double>(total_steps - state.step)
                                   : std::numeric_limits<double>::infinity();
   for (const auto& observer : job.step_observers) observer(stats);
 
   monitor.begin_interval();
   interval_begin = Clock::now();
-  interval_steps = 0;
+  state.interval_steps = 0;
   interval_data_s = interval_samples = interval_checkpoint_s = 0.0;
   interval_exchange_begin = exchanged;
 }
@@ -113,7 +114,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
     std::vector<Metric> metrics;
     try {
       const std::int64_t every = settings.validate_every;
-      metrics = job.validator(module, every > 0 ? (state.step + every - 1) / every : step_epoch + 1);
+      metrics = job.validator(module, every > 0 ? (state.step + every - 1) / every : state.step_epoch + 1);
     } catch (...) {
       module.train();
       throw;
@@ -123,19 +124,19 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   }
   if (ema && strategy.replicas() > 1) strategy.parameters_changed();
   if (stats.metrics.empty()) {  // it was not due
-    validated_step = state.step;
+    state.validated_step = state.step;
     return;
   }
   stats.step = state.step;
-  stats.epoch = step_epoch;
+  stats.epoch = state.step_epoch;
   stats.end_of_epoch = end_of_epoch;
   const auto* mean = means.const_data_ptr<double>();
   stats.train_loss = mean[1] > 0.0 ? mean[0] / mean[1] : std::numeric_limits<double>::quiet_NaN();
   stats.improved = observe(settings.early_stopping, stats.metrics, state.step, state.early_stopping);
   stats.validations_since_best = state.early_stopping.validations_since_best;
   stats.seconds = seconds_since(begin);
-  early_stop = should_stop(settings.early_stopping, state.early_stopping);
-  validated_step = state.step;
+  state.early_stop = should_stop(settings.early_stopping, state.early_stopping);
+  state.validated_step = state.step;
   const bool keep_here = settings.early_stopping.restores() && job.checkpoints.empty();
   if (stats.improved && keep_here) {
     best_weights.clear();
@@ -147,7 +148,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
     }
   }
   for (const auto& observer : job.validation_observers) observer(stats);
-  if (early_stop) {
+  if (state.early_stop) {
     log::info("early stopping after step {}: no improvement over {} validations; the best was {:g} at step {}",
               state.step, state.early_stopping.validations_since_best, state.early_stopping.best.value_or(0.0),
               state.early_stopping.best_step);
@@ -158,7 +159,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
 }
 
 RankTotals TrainLoop::Impl::totals() const {
-  return {.steps = state.step - first_step,
+  return {.steps = state.step - state.first_step,
           .samples = total_samples,
           .seconds = std::max(0.0, seconds_since(run_begin) - total_validation_s),
           .data_s = total_data_s,
@@ -181,18 +182,19 @@ std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
 
 void TrainLoop::Impl::agree_on_stop() {
   if (strategy.world_size() == 1) {
-    stop_agreed = run::stop_requested();
+    state.stop_agreed = run::stop_requested();
   } else {
     // The interval comes from figures that all ranks share, so that all of them ask at the same step.
     const std::int64_t every =
-        agreed_step_s > 0.0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(kStopCheckSeconds / agreed_step_s))
-                            : 1;
+        state.agreed_step_s > 0.0
+            ? std::max<std::int64_t>(1, static_cast<std::int64_t>(kStopCheckSeconds / state.agreed_step_s))
+            : 1;
     if (state.step % every != 0) return;
     at::Tensor flag = torch::tensor({run::stop_requested() ? 1.0 : 0.0}, at::kDouble);
     strategy.max_over_ranks(flag);
-    stop_agreed = flag.item<double>() != 0.0;
+    state.stop_agreed = flag.item<double>() != 0.0;
   }
-  if (stop_agreed)
+  if (state.stop_agreed)
     log::info("stopping after step {}{}", state.step,
               run::stop_signal() ? format(" on signal {}", run::stop_signal()) : "");
 }
@@ -202,7 +204,7 @@ void TrainLoop::Impl::compare_parameters() {
   COHORT_THROW_UNLESS(check.differing.empty(),
                       "the parameters of the ranks differ at step {}, because gradients were not synchronised: {}",
                       state.step, check.text);
-  compared_step = state.step;
+  state.compared_step = state.step;
   // In one process there is nothing to compare; the number is for those who repeat the run.
   const std::string line = format("step {}: {}", state.step, check.text);
   if (strategy.world_size() == 1)

@@ -13,7 +13,7 @@ namespace cohort::train {
 namespace {
 
 // Six bytes fit the 53 bits of a double's mantissa, the only element type that a Strategy exchanges.
-constexpr std::int64_t kBytesPerDouble = 6;
+constexpr std::size_t kBytesPerDouble = 6;
 
 at::Tensor state_of(const at::Generator& generator) {
   at::Generator locked = generator;
@@ -56,26 +56,24 @@ void restore_random_state(const weights::NamedTensors& state, c10::Device device
   }
 }
 
-at::Tensor gather_over_ranks(parallel::Strategy& strategy, const at::Tensor& bytes) {
-  COHORT_CHECK(bytes.scalar_type() == at::kByte && bytes.is_cpu() && bytes.dim() == 1, "byte strings are gathered");
-  const std::int64_t n = bytes.numel(), world = strategy.world_size();
-  const std::int64_t doubles = (n + kBytesPerDouble - 1) / kBytesPerDouble;
+std::vector<std::string> gather_over_ranks(parallel::Strategy& strategy, const std::string& bytes) {
+  const std::size_t n = bytes.size();
+  const std::size_t doubles = (n + kBytesPerDouble - 1) / kBytesPerDouble;
+  const std::int64_t world = strategy.world_size();
   // Everyone fills its own row and zeros elsewhere; the maximum is the table.
-  at::Tensor table = at::zeros({world, doubles}, at::kDouble);
-  const auto* in = bytes.const_data_ptr<std::uint8_t>();
-  auto* row = table.mutable_data_ptr<double>() + strategy.rank() * doubles;
-  for (std::int64_t i = 0; i < n; ++i) {
-    row[i / kBytesPerDouble] += static_cast<double>(std::uint64_t{in[i]} << 8 * (i % kBytesPerDouble));
+  at::Tensor table = at::zeros({world, static_cast<std::int64_t>(doubles)}, at::kDouble);
+  auto* row = table.mutable_data_ptr<double>() + static_cast<std::size_t>(strategy.rank()) * doubles;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t byte = static_cast<std::uint8_t>(bytes[i]);
+    row[i / kBytesPerDouble] += static_cast<double>(byte << 8 * (i % kBytesPerDouble));
   }
   strategy.max_over_ranks(table);
-  at::Tensor result = at::empty({world, n}, at::kByte);
-  auto* out = result.mutable_data_ptr<std::uint8_t>();
-  const auto* all = table.const_data_ptr<double>();
-  for (std::int64_t rank = 0; rank < world; ++rank) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const auto packed = static_cast<std::uint64_t>(all[rank * doubles + i / kBytesPerDouble]);
-      out[rank * n + i] = static_cast<std::uint8_t>(packed >> 8 * (i % kBytesPerDouble));
-    }
+  std::vector<std::string> result(static_cast<std::size_t>(world), std::string(n, '\0'));
+  const auto* of_rank = table.const_data_ptr<double>();
+  for (std::string& out : result) {
+    for (std::size_t i = 0; i < n; ++i)
+      out[i] = static_cast<char>(static_cast<std::uint64_t>(of_rank[i / kBytesPerDouble]) >> 8 * (i % kBytesPerDouble));
+    of_rank += doubles;
   }
   return result;
 }

@@ -2,6 +2,8 @@
 /// models that users bring may.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <c10/core/Device.h>
 
@@ -25,8 +27,7 @@ weights::NamedTensors random_state(c10::Device device);
 /// Sets what random_state(device) returned; "cuda" is left out where `device` is none.
 void restore_random_state(const weights::NamedTensors& state, c10::Device device);
 
-/// Byte strings of the same length from all processes: row r of the result, (world_size, n) uint8 on the CPU, is rank
-/// r's. Collective.
-at::Tensor gather_over_ranks(parallel::Strategy& strategy, const at::Tensor& bytes);
+/// Byte strings of the same length from all processes, in rank order. Collective.
+std::vector<std::string> gather_over_ranks(parallel::Strategy& strategy, const std::string& bytes);
 
 }  // namespace cohort::train

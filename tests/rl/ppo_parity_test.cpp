@@ -103,7 +103,7 @@ class RslRl : public ::testing::TestWithParam<const char*> {
     PpoSettings one = settings;
     one.num_learning_epochs = one.num_mini_batches = 1, one.max_grad_norm = 1e9;
     one.schedule = "fixed", one.learning_rate = 1e-12;
-    Ppo ppo(*networks, one, {.devices = devices, .precision = precision});
+    Ppo ppo(*networks, one, {.strategy = devices, .precision = precision});
     ppo.weights_changed();
     const std::int64_t n = networks->recurrent() ? envs : steps * envs;
     Found found;
@@ -171,7 +171,7 @@ TEST_P(RslRl, SeveralDevicesOfAProcessMakeTheSameUpdate) {
   load_weights();
   compute_returns();
   parallel::DataParallel devices = two_devices();
-  Ppo ppo(*networks, settings, {.devices = &devices});
+  Ppo ppo(*networks, settings, {.strategy = &devices});
   ppo.weights_changed();
   const at::Tensor permutation = torch::tensor(json["permutation"].get<std::vector<std::int64_t>>(), at::kLong);
   const PpoLosses losses = ppo.update(rollout, [&](int) { return permutation; });

@@ -104,6 +104,27 @@ TEST(Ranks, ThreeGoOnTogetherAsOneWould) {
   EXPECT_EQ(of_three.episodes.ended, of_one.episodes.ended);
 }
 
+TEST(Ranks, FiveLearnTogetherWithTheirOwnPartition) {
+  EXPECT_TRUE(divides_as_one_rank(3));
+  EXPECT_FALSE(divides_as_one_rank(5));
+  std::vector<std::vector<at::Tensor>> weights(5);
+  std::vector<Iteration> last(5);
+  const auto errors = train::run_ranks(5, [&](int rank, train::Meeting& meeting) {
+    const auto r = static_cast<std::size_t>(rank);
+    ThreadRanks ranks(rank, 5, meeting);
+    PointTask task({.n_envs = 8});
+    PpoRunner runner(task, {.seed = 3, .num_steps_per_env = kSteps}, {}, RankTraining::policy(), {.ranks = &ranks});
+    EXPECT_EQ(runner.shares().first_environment(), 8 * rank);
+    for (int i = 0; i < 2; ++i) last[r] = runner.iterate();
+    weights[r] = runner.networks()->parameters();
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(5, ""));
+  EXPECT_EQ(last[0].steps, 2 * 40 * kSteps);
+  for (std::size_t i = 0; i < weights[0].size(); ++i)
+    for (int rank = 1; rank < 5; ++rank)
+      EXPECT_TRUE(at::equal(weights[0][i], weights[static_cast<std::size_t>(rank)][i]));
+}
+
 TEST(Ranks, InBf16TwoHaveTheSameWeightsAndTheSameAverage) {
   RunnerSettings settings{.seed = 3, .num_steps_per_env = kSteps, .precision = "bf16"};
   settings.ema.enabled = true;
@@ -215,7 +236,8 @@ TEST(Shares, WhatDoesNotDivideIsRefusedWithTheNearestThatDoes) {
     return std::string();
   };
   EXPECT_NE(message(two, 33).find("the nearest that do: 32 and 34"), std::string::npos) << message(two, 33);
-  EXPECT_NE(message(five, 40).find("not on 5"), std::string::npos) << message(five, 40);
+  EXPECT_NE(message(five, 41).find("the nearest that do: 40 and 45"), std::string::npos) << message(five, 41);
+  EXPECT_EQ(message(five, 40), "");
   EXPECT_EQ(message(two, 2048), "");
 }
 
