@@ -286,7 +286,7 @@ void print_help(run::Training& training, const Arguments& arguments) {
       keys.push_back(word);
     }
   }
-  const std::string explained = settings_help(*fields, training.name(), keys);
+  const std::string explained = settings_help(*fields, training, keys);
   if (keys.empty()) std::fputs(training.usage().c_str(), stdout);
   std::fputs(explained.c_str(), stdout);
 }

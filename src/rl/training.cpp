@@ -75,6 +75,33 @@ class PpoTraining final : public run::Training {
            "Learns a task by proximal policy optimization, while it is simulated. With task=NAME before --help the\n"
            "defaults are those of this task.\n\n";
   }
+  std::vector<std::string> basic_settings() const override {
+    return {"task",
+            "task_settings",
+            "n_envs",
+            "max_iterations",
+            "num_steps_per_env",
+            "name",
+            "output_dir",
+            "resume",
+            "backend",
+            "devices",
+            "threads",
+            "seed",
+            "save_interval",
+            "precision",
+            "reward_scale",
+            "algorithm.learning_rate",
+            "algorithm.num_learning_epochs",
+            "algorithm.num_mini_batches",
+            "algorithm.gamma",
+            "algorithm.entropy_coef",
+            "algorithm.clip_param",
+            "algorithm.desired_kl",
+            "policy.actor_hidden_dims",
+            "policy.critic_hidden_dims",
+            "policy.init_noise_std"};
+  }
   PpoRunSettings& settings() override { return settings_; }
   std::string key_of_bare_word() const override { return "task"; }
   std::string read_switch(const std::string& word) const override {

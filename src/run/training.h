@@ -47,6 +47,10 @@ class Training {
   virtual std::string summary() const = 0;
   /// What --help says above the settings.
   virtual std::string usage() const = 0;
+  /// What most runs set, in the order in which one thinks of it: --help explains these.
+  virtual std::vector<std::string> basic_settings() const = 0;
+  /// What --help says behind them.
+  virtual std::string remark() const { return ""; }
   virtual RunSettings& settings() = 0;
 
   /// The setting that a word without a key behind the job stands for: "data.path".

@@ -9,9 +9,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/usage_error.h"
+#include "train/jobs/rdt_flags.h"
 #include "train/estimate.h"
 #include "train/jobs/job.h"
-#include "train/jobs/rdt_flags.h"
 #include "train/memory_plan.h"
 #include "train/part_speeds.h"
 #include "train/typed_settings.h"
@@ -85,6 +85,15 @@ class SupervisedTraining final : public run::Training {
         "[key.path=value ...]\n\n{}: {}\n\n",
         name(), name(), summary());
   }
+  std::vector<std::string> basic_settings() const override {
+    std::vector<std::string> basic = job_->basic_settings();
+    for (const char* of_all : {"train.steps", "train.epochs", "train.batch_size", "train.gradient_accumulation_steps",
+                               "train.lr", "train.precision", "train.validate_every", "train.log_every", "train.seed",
+                               "devices", "loader.workers", "name", "output_dir", "resume"})
+      basic.emplace_back(of_all);
+    return basic;
+  }
+  std::string remark() const override { return job_->remark(); }
   RunSettings& settings() override { return settings_; }
   std::string key_of_bare_word() const override { return key_of_bare_word_; }
   std::string read_switch(const std::string& word) const override {

@@ -56,6 +56,11 @@ class Job : public Trainable {
   /// under data.* and model.*. Called once, before the configuration is read.
   virtual void describe(config::Fields& fields, RunSettings& run) = 0;
 
+  /// Of its own settings those that most runs set, in the order in which one thinks of them, for --help.
+  virtual std::vector<std::string> basic_settings() const { return {}; }
+  /// What --help says behind them.
+  virtual std::string remark() const { return ""; }
+
   /// Reads and checks the data. Throws Error naming file, row and column; nothing has been written and no device has
   /// been touched.
   virtual void load() = 0;

@@ -59,6 +59,19 @@ class PolicyJob : public Job {
   std::string summary() const override {
     return "diffusion policy or behaviour cloning from RLDS, HDF5 or LeRobot robot data; also load_from=ROBOMIMIC.json";
   }
+  std::vector<std::string> basic_settings() const override {
+    return {"data.paths",
+            "data.actions",
+            "data.proprio",
+            "data.images",
+            "data.action_normalization",
+            "data.proprio_normalization",
+            "validation.splits",
+            "model.algorithm",
+            "train.checkpoint.every",
+            "rollout.enabled",
+            "rollout.task"};
+  }
 
   void describe(config::Fields& fields, RunSettings& run) override {
     // The DROID configuration's: Adam at 1e-4 without a schedule, batch 128, a moving average with power 0.75.
@@ -658,6 +671,19 @@ class RdtJob final : public PolicyJob {
   std::string name() const override { return "rdt"; }
   std::string summary() const override {
     return "Robotics Diffusion Transformer (170M, 1B, smaller) from RLDS, HDF5 or LeRobot robot data";
+  }
+  std::vector<std::string> basic_settings() const override {
+    return {"data.paths",
+            "data.actions",
+            "data.images",
+            "data.constant_elements",
+            "model.initial_weights",
+            "model.rdt.slots",
+            "model.rdt.hidden_size",
+            "model.rdt.depth",
+            "train.gradient_checkpointing",
+            "train.checkpoint.every",
+            "rollout.task"};
   }
   void describe(config::Fields& fields, RunSettings& run) override {
     PolicyJob::describe(fields, run);
