@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/usage_error.h"
-#include "train/jobs/rdt_flags.h"
+#include "policies/rdt/flags.h"
 #include "train/estimate.h"
 #include "train/jobs/job.h"
 #include "train/memory_plan.h"
@@ -59,7 +59,7 @@ void apply_word(config::Fields& fields, RunSettings& settings, const std::string
     return;
   }
   if (!fields.has(key)) {
-    const std::string flag = rdt ? near_rdt_flag(key) : "";
+    const std::string flag = rdt ? policies::near_rdt_flag(key) : "";
     COHORT_THROW_UNLESS(flag.empty(), "there is no flag --{}; did you mean --{}?", key, flag);
     const std::string of_robomimic = robomimic ? near_robomimic_key(key) : "";
     COHORT_THROW_UNLESS(of_robomimic.empty(), "there is no setting '{}'; did you mean '{}', robomimic's?", key,
@@ -97,7 +97,7 @@ class SupervisedTraining final : public run::Training {
   RunSettings& settings() override { return settings_; }
   std::string key_of_bare_word() const override { return key_of_bare_word_; }
   std::string read_switch(const std::string& word) const override {
-    return is_rdt() && is_rdt_switch(word) ? word + "=true" : word;
+    return is_rdt() && policies::is_rdt_switch(word) ? word + "=true" : word;
   }
   void translate(run::TrainingWords& words, const std::vector<std::string>& typed) override;
   void describe(config::Fields& fields, const run::TrainingWords& words) override;
@@ -126,7 +126,7 @@ class SupervisedTraining final : public run::Training {
 
 void SupervisedTraining::translate(run::TrainingWords& words, const std::vector<std::string>& typed) {
   if (!is_rdt()) return;
-  RdtFlags flags = read_rdt_flags(words.settings);
+  policies::RdtFlags flags = policies::read_rdt_flags(words.settings);
   words.settings = std::move(flags.overrides);
   defaults_ = std::move(flags.defaults);
   of_files_ = flags.of_files;
