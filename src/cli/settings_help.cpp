@@ -1,66 +1,12 @@
 #include "cli/settings_help.h"
 
 #include <algorithm>
-#include <map>
 #include <sstream>
 
 #include "cli/subcommand.h"
-#include "policies/algorithm.h"
 
 namespace cohort::cli {
 namespace {
-
-/// What most runs set, in the order in which one thinks of it.
-std::vector<std::string> basic_settings(const std::string& job) {
-  static const std::map<std::string, std::vector<std::string>> kOfJob{
-      {"informer",
-       {"data.path", "data.windows.target", "data.windows.features", "data.windows.seq_len", "data.windows.label_len",
-        "data.windows.pred_len", "data.csv.missing", "model.d_model", "model.n_heads", "model.e_layers", "model.d_ff",
-        "train.early_stopping.patience"}},
-      {"regressor",
-       {"data.path", "data.columns.inputs", "data.columns.targets", "data.split.kind", "data.split.test_fraction",
-        "data.csv.missing", "model.d_model", "model.e_layers", "model.hidden", "train.early_stopping.patience"}},
-      {"policy",
-       {"data.paths", "data.actions", "data.proprio", "data.images", "data.action_normalization",
-        "data.proprio_normalization", "validation.splits", "model.algorithm", "train.checkpoint.every",
-        "rollout.enabled", "rollout.task"}},
-      {"ppo",
-       {"task",
-        "task_settings",
-        "n_envs",
-        "max_iterations",
-        "num_steps_per_env",
-        "name",
-        "output_dir",
-        "resume",
-        "backend",
-        "devices",
-        "threads",
-        "seed",
-        "save_interval",
-        "precision",
-        "reward_scale",
-        "algorithm.learning_rate",
-        "algorithm.num_learning_epochs",
-        "algorithm.num_mini_batches",
-        "algorithm.gamma",
-        "algorithm.entropy_coef",
-        "algorithm.clip_param",
-        "algorithm.desired_kl",
-        "policy.actor_hidden_dims",
-        "policy.critic_hidden_dims",
-        "policy.init_noise_std"}}};
-  if (const policies::Algorithm* algorithm = policies::algorithm_of_job(job)) return algorithm->job()->basics;
-  const auto basics = kOfJob.find(job);
-  return basics == kOfJob.end() ? std::vector<std::string>() : basics->second;
-}
-
-/// Of every job that trains on data.
-const std::vector<std::string> kBasicOfAll{
-    "train.steps", "train.epochs",    "train.batch_size",     "train.gradient_accumulation_steps",
-    "train.lr",    "train.precision", "train.validate_every", "train.log_every",
-    "train.seed",  "devices",         "loader.workers",       "name",
-    "output_dir",  "resume"};
 
 struct Entry {
   std::string path, text;  ///< text: as Fields::help() has it, with its line of explanation
@@ -95,7 +41,7 @@ std::vector<const Entry*> meant_by(const std::string& key, const std::vector<Ent
   return found;
 }
 
-/// "train", and of a group with many settings "model.images": what a screen can hold.
+/// "train", and of a group with many settings "model.rdt": what a screen can hold.
 std::vector<std::pair<std::string, int>> groups_of(const std::vector<Entry>& entries,
                                                    const std::vector<std::string>& basic) {
   constexpr int kMany = 60;
@@ -126,7 +72,10 @@ bool names_setting(const config::Fields& fields, const std::string& key) {
   return !meant_by(key, entries_of(fields)).empty();
 }
 
-std::string settings_help(const config::Fields& fields, const std::string& job, const std::vector<std::string>& keys) {
+std::string settings_help(const config::Fields& fields, const run::Training& training,
+                          const std::vector<std::string>& keys) {
+  const std::string job = training.name();
+  const std::vector<std::string> basic = training.basic_settings();
   const std::vector<Entry> entries = entries_of(fields);
   std::string text;
   for (const std::string& key : keys) {
@@ -142,14 +91,11 @@ std::string settings_help(const config::Fields& fields, const std::string& job, 
   }
   if (!keys.empty()) return text;
 
-  std::vector<std::string> basic = basic_settings(job);
-  if (job != "ppo") basic.insert(basic.end(), kBasicOfAll.begin(), kBasicOfAll.end());
   text += "basic settings, with their defaults:\n";
   for (const std::string& path : basic)
     for (const Entry& entry : entries)
       if (entry.path == path) text += entry.text;
-  if (job == "informer")
-    text += "\nA smaller model, for a computer without a GPU: model.d_model=128 model.d_ff=512 model.n_heads=4\n";
+  text += training.remark();
   text += "\ngroups of the others:\n";
   for (const auto& [name, count] : groups_of(entries, basic))
     text += format("  {:<22} {:>3} setting{}\n", name, count, count == 1 ? "" : "s");

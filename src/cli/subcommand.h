@@ -6,15 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/usage_error.h"
 
 namespace cohort::cli {
-
-/// A wrong command line: exit code 2 instead of 1, and a pointer to --help.
-class UsageError : public Error {
- public:
-  using Error::Error;
-};
 
 struct Subcommand {
   std::string name;

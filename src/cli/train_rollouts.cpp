@@ -12,6 +12,7 @@
 #include "eval/training_rollouts.h"
 #include "policies/recorded_pictures.h"
 #include "report/metric_names.h"
+#include "rl/training.h"
 #include "tasks/registry.h"
 
 namespace cohort::cli {
@@ -89,6 +90,12 @@ train::RolloutTaskFunction rollout_tasks() {
     if (!ends && help.find("end_on_success = ") != std::string::npos) found.settings.push_back("end_on_success=false");
     return found;
   };
+}
+
+std::vector<std::unique_ptr<run::Training>> trainings_in_simulation() {
+  std::vector<std::unique_ptr<run::Training>> all;
+  all.push_back(rl::ppo_training());
+  return all;
 }
 
 }  // namespace cohort::cli

@@ -1,5 +1,9 @@
-/// What `rollout.*` of a training plays.
+/// What `cohort train` has of tasks, where this build has any.
 #pragma once
+#include <memory>
+#include <vector>
+
+#include "run/training.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/run.h"
 
@@ -11,5 +15,8 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings);
 
 /// The task that stands for an environment of a robomimic configuration: the one of its name.
 train::RolloutTaskFunction rollout_tasks();
+
+/// Those that learn in a simulation.
+std::vector<std::unique_ptr<run::Training>> trainings_in_simulation();
 
 }  // namespace cohort::cli

@@ -15,4 +15,8 @@ train::RolloutTaskFunction rollout_tasks() {
   return {};
 }
 
+std::vector<std::unique_ptr<run::Training>> trainings_in_simulation() {
+  return {};
+}
+
 }  // namespace cohort::cli

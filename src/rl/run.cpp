@@ -170,7 +170,7 @@ void PpoLearner::build(run::Run& run) {
   const std::int64_t samples = steps * shares_.environments / settings_.algorithm.num_mini_batches;
   COHORT_THROW_UNLESS(
       samples >= std::ssize(devices_),
-      "devices names {} devices, which share every minibatch, and a minibatch has {} {}: raise n_envs, lower "
+      "devices names {}, which share every minibatch, and a minibatch has {} {}: raise n_envs, lower "
       "algorithm.num_mini_batches, or name fewer devices",
       devices_.size(), samples, recurrent ? "environments" : "transitions");
   const auto need_memory_of = [&](const tasks::Task& task) {

@@ -56,10 +56,10 @@ std::vector<int> watched_gpus(const std::vector<int>& own_cuda_indices, int loca
   const DeviceListing listing = list_devices({.initialise_cuda = false, .egl = false});
   std::vector<int> indices;
   for (const GpuDevice& gpu : listing.visible) {
-    const bool own =
+    const bool of_this_process =
         std::find(own_cuda_indices.begin(), own_cuda_indices.end(), gpu.cuda_index) != own_cuda_indices.end();
     const bool of_another_rank = local_ranks > 1 && gpu.cuda_index >= 0 && gpu.cuda_index < local_ranks;
-    if (gpu.nvml_index >= 0 && (own || of_another_rank)) indices.push_back(gpu.nvml_index);
+    if (gpu.nvml_index >= 0 && (of_this_process || of_another_rank)) indices.push_back(gpu.nvml_index);
   }
   return indices;
 }

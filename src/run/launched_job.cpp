@@ -45,19 +45,19 @@ bool holds(const fs::path& run, const std::string& line) {
   std::error_code error;
   if (!fs::exists(run / kJobsFile, error)) return false;
   std::istringstream lines(read_file(run / kJobsFile));
-  for (std::string known; std::getline(lines, known);)
-    if (known == line) return true;
+  for (std::string recorded; std::getline(lines, recorded);)
+    if (recorded == line) return true;
   return false;
 }
 
 /// Folders of runs, the newest first; they are named after the time when they began.
 std::vector<fs::path> runs_in(const fs::path& folder) {
-  std::vector<fs::path> found;
+  std::vector<fs::path> runs;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_directory(error) && !entry.is_symlink(error) && fs::exists(entry.path() / "training.log", error))
-      found.push_back(entry.path());
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+      runs.push_back(entry.path());
+  std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
     std::error_code ignored;
     const auto begun = [&](const fs::path& run) {
       return run.filename().string().substr(0, 19);
@@ -65,7 +65,7 @@ std::vector<fs::path> runs_in(const fs::path& folder) {
     if (begun(a) != begun(b)) return begun(a) > begun(b);
     return fs::last_write_time(a, ignored) > fs::last_write_time(b, ignored);
   });
-  return found;
+  return runs;
 }
 
 std::string run_with(const std::vector<fs::path>& runs, const std::string& id,
@@ -107,17 +107,17 @@ std::string find_run(const std::string& resume, const fs::path& runs, const Laun
   const bool asked = resume == "auto";
   if (!asked && (!resume.empty() || !job.restarted())) return resume;
   const std::vector<fs::path> all = runs_in(runs);
-  std::string found;
-  if (asked || job.elastic_restarts > 0 || job.slurm_restarts > 0) found = run_with(all, job.elastic_id, arguments);
+  std::string earlier;
+  if (asked || job.elastic_restarts > 0 || job.slurm_restarts > 0) earlier = run_with(all, job.elastic_id, arguments);
   // Within one Slurm job, a launcher may have started several runs with these arguments; which is meant, only a requeue
   // says, which begins with the first of them.
-  if (found.empty() && (asked || job.slurm_restarts > 0)) found = run_with(all, job.slurm_id, arguments);
+  if (earlier.empty() && (asked || job.slurm_restarts > 0)) earlier = run_with(all, job.slurm_id, arguments);
   const std::string again = job.elastic_restarts > 0 ? format("restart {} of the job", job.elastic_restarts)
                             : job.slurm_restarts > 0 ? format("restart {} of the job by Slurm", job.slurm_restarts)
                                                      : "resume=auto";
-  if (!found.empty()) {
-    log::info("{}: going on with its run {}", again, found);
-    return found;
+  if (!earlier.empty()) {
+    log::info("{}: going on with its run {}", again, earlier);
+    return earlier;
   }
   if (asked && !all.empty()) {
     log::info("resume=auto: going on with the newest run in {}, {}", runs.string(), all.front().string());

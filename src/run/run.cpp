@@ -79,8 +79,8 @@ void Run::choose() {
   const LaunchedJob launched = read_launched_job();
   const std::string asked = settings_.resume;
   settings_.resume = find_run(asked, fs::path(settings_.output_dir) / name_, launched, overrides_);
-  own_run_ = (settings_.resume != asked || launched.restarted()) && resumes() &&
-             !weights::CheckpointFolder(fs::path(settings_.resume) / "checkpoints").steps().empty();
+  found_itself_ = (settings_.resume != asked || launched.restarted()) && resumes() &&
+                  !weights::CheckpointFolder(fs::path(settings_.resume) / "checkpoints").steps().empty();
 }
 
 /// The settings as they were resolved, and what the learners must have in common beside them.
@@ -291,7 +291,7 @@ int Run::carry_out(Learner& learner) {
   counting_ = learner.counting();
   if (recovery_) recovery_->say(launch::RankPhase::kStart, 0);
   choose();
-  if (own_run_) learner.goes_on_with_own_run();
+  if (found_itself_) learner.goes_on_with_own_run();
   COHORT_THROW_UNLESS(settings_.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
                       settings_.threads);
   dist::GroupOptions options{

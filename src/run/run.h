@@ -97,7 +97,7 @@ class Run {
   std::unique_ptr<dist::Recovery> recovery_;
   Counting counting_;
   std::string name_;
-  bool own_run_ = false;  // found by itself
+  bool found_itself_ = false;  // the run that is continued: nobody named it
   std::shared_ptr<dist::Group> group_;
   std::optional<report::ClaimedFolder> claimed_;  // rank 0; outlives everything that writes into it
   std::optional<report::RunFolder> folder_;

@@ -39,11 +39,12 @@ struct TrainedJob {
     const config::Json json = config::Json::parse(configuration, nullptr, false);
     COHORT_THROW_UNLESS(json.is_object() && json.contains("job") && json.at("job").is_string(),
                         "{} does not say what was trained", source);
-    COHORT_THROW_UNLESS(json.at("job").get<std::string>() != "ppo",
-                        "{} is of `cohort train ppo`, which learns without recorded data: `cohort evaluate --task {} "
+    const std::string name = json.at("job").get<std::string>();
+    COHORT_THROW_UNLESS(json.contains("data") || !json.contains("task"),
+                        "{} is of `cohort train {}`, which learns without recorded data: `cohort evaluate --task {} "
                         "--policy {}` plays it",
-                        source, json.value("task", "NAME"), wanted.run.string());
-    job = make_job(json.at("job").get<std::string>());
+                        source, name, json.value("task", "NAME"), wanted.run.string());
+    job = make_job(name);
     name_ = job->name();
     fields.add("job", name_, "");
     train::describe(fields, settings);
@@ -56,8 +57,8 @@ struct TrainedJob {
       data["splits"] = config::Json::array({"all"});
       // Of one set, by its own names.
       const config::Json& trained = json.at("data");
-      const auto list_of = [&](const char* name) {
-        return trained.contains(name) && trained.at(name).is_array() ? trained.at(name).get<std::vector<std::string>>()
+      const auto list_of = [&](const char* list) {
+        return trained.contains(list) && trained.at(list).is_array() ? trained.at(list).get<std::vector<std::string>>()
                                                                      : std::vector<std::string>();
       };
       const std::vector<std::string> paths = list_of("paths");

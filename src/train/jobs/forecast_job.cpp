@@ -21,7 +21,23 @@ class ForecastJob final : public Job {
  public:
   std::string name() const override { return "informer"; }
   std::string summary() const override { return "Informer: forecast the columns of a CSV file over time"; }
-
+  std::vector<std::string> basic_settings() const override {
+    return {"data.path",
+            "data.windows.target",
+            "data.windows.features",
+            "data.windows.seq_len",
+            "data.windows.label_len",
+            "data.windows.pred_len",
+            "data.csv.missing",
+            "model.d_model",
+            "model.n_heads",
+            "model.e_layers",
+            "model.d_ff",
+            "train.early_stopping.patience"};
+  }
+  std::string remark() const override {
+    return "\nA smaller model, for a computer without a GPU: model.d_model=128 model.d_ff=512 model.n_heads=4\n";
+  }
   void describe(config::Fields& fields, RunSettings& run) override {
     // The reference's defaults (main_informer.py): Adam at 1e-4, halved every epoch, 6 epochs, patience 3.
     run.train.batch_size = 32;

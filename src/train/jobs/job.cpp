@@ -1,12 +1,11 @@
 #include "train/jobs/job.h"
 
-#include <cctype>
-
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include "core/error.h"
 #include "policies/algorithm.h"
+#include "run/training.h"
 
 namespace cohort::train {
 
@@ -45,10 +44,7 @@ std::vector<std::unique_ptr<Job>> all_jobs() {
   return jobs;
 }
 
-namespace {
-
-/// What is said to the name of a policy or method that is no job: where it is, or what there is instead.
-std::string instead_of(std::string name) {
+std::string instead_of_job(const std::string& name) {
   std::string bare;
   for (const char c : name)
     if (c != '_' && c != '-' && c != '.') bare += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -70,24 +66,13 @@ std::string instead_of(std::string name) {
   return "";
 }
 
-}  // namespace
-
 std::unique_ptr<Job> make_job(const std::string& name) {
   std::vector<std::string> names;
-  std::string list;
   for (auto& job : all_jobs()) {
     if (job->name() == name) return std::move(job);
     names.push_back(job->name());
-    list += (list.empty() ? "" : ", ") + job->name();
   }
-  // Its words are read by the command line: it learns in a simulation and has no data.
-  names.emplace_back("ppo");
-  list += ", ppo";
-  if (const std::string other = instead_of(name); !other.empty())
-    throw Error(format("there is nothing called '{}' to train: {}", name, other));
-  const std::string near = config::nearest(name, names);
-  throw Error(format("there is nothing called '{}' to train{}; there are {}", name,
-                     near.empty() ? "" : format(", did you mean '{}'?", near), list));
+  run::refuse_unknown_training(name, names, instead_of_job(name));
 }
 
 }  // namespace cohort::train

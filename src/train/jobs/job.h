@@ -60,6 +60,11 @@ class Job : public Trainable {
   /// under data.* and model.*. Called once, before the configuration is read.
   virtual void describe(config::Fields& fields, RunSettings& run) = 0;
 
+  /// Of its own settings those that most runs set, in the order in which one thinks of them, for --help.
+  virtual std::vector<std::string> basic_settings() const { return {}; }
+  /// What --help says behind them.
+  virtual std::string remark() const { return ""; }
+
   /// Reads and checks the data. Throws Error naming file, row and column; nothing has been written and no device has
   /// been touched.
   virtual void load() = 0;
@@ -115,6 +120,9 @@ void follow_data(const config::Fields& fields, const std::string& path, T& setti
 std::unique_ptr<Job> make_job(const std::string& name);
 /// All of them, for --help.
 std::vector<std::unique_ptr<Job>> all_jobs();
+
+/// What is said to the name of a policy or method that is no job: where it is, or what there is instead; "": it is not known.
+std::string instead_of_job(const std::string& name);
 
 std::unique_ptr<Job> make_forecast_job();    ///< "informer"
 std::unique_ptr<Job> make_regression_job();  ///< "regressor"

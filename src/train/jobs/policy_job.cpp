@@ -65,6 +65,20 @@ class PolicyJob final : public Job {
     if (only_) return only_->summary;
     return "diffusion policy or behaviour cloning from RLDS, HDF5 or LeRobot robot data; also load_from=ROBOMIMIC.json";
   }
+  std::vector<std::string> basic_settings() const override {
+    if (only_) return only_->basics;
+    return {"data.paths",
+            "data.actions",
+            "data.proprio",
+            "data.images",
+            "data.action_normalization",
+            "data.proprio_normalization",
+            "validation.splits",
+            "model.algorithm",
+            "train.checkpoint.every",
+            "rollout.enabled",
+            "rollout.task"};
+  }
 
   void describe(config::Fields& fields, RunSettings& run) override {
     // The DROID configuration's: Adam at 1e-4 without a schedule, batch 128, a moving average with power 0.75.

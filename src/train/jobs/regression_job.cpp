@@ -28,7 +28,18 @@ class RegressionJob final : public Job {
  public:
   std::string name() const override { return "regressor"; }
   std::string summary() const override { return "encoder-only regressor: predict columns of a CSV file from others"; }
-
+  std::vector<std::string> basic_settings() const override {
+    return {"data.path",
+            "data.columns.inputs",
+            "data.columns.targets",
+            "data.split.kind",
+            "data.split.test_fraction",
+            "data.csv.missing",
+            "model.d_model",
+            "model.e_layers",
+            "model.hidden",
+            "train.early_stopping.patience"};
+  }
   void describe(config::Fields& fields, RunSettings& run) override {
     // The beginners' guide: AdamW at 1e-3, batch 1024, 300 epochs; 60 epochs bring nearly all of its accuracy.
     run.train.batch_size = 1024;
