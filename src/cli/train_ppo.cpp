@@ -23,8 +23,8 @@ namespace {
 bool is_setting_of(const std::string& task, const std::string& key) {
   if (task.empty()) return false;
   try {
-    const std::string help = tasks::make_task(task, {})->settings_help();
-    return ("\n" + help).find("\n  " + key + " = ") != std::string::npos;
+    const tasks::TaskFields fields = tasks::settings_of(task);
+    return fields && fields->has(key);
   } catch (const Error&) {
     return false;  // a task that cannot be made has its own message
   }
@@ -136,7 +136,8 @@ int run_ppo(const PpoArguments& arguments) {
   read_settings(arguments, job, settings, fields);
   check_words(arguments.overrides, settings);
   if (only_checks_words()) {
-    if (!settings.task.empty()) (void)tasks::make_task(settings.task, {.n_envs = 1, .overrides = settings.task_settings});
+    if (!settings.task.empty())
+      (void)tasks::make_task(settings.task, {.n_envs = 1, .overrides = settings.task_settings});
     return 0;
   }
   settings.program = typed_name(sibling("cohort"));

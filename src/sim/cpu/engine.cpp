@@ -154,13 +154,7 @@ class CpuEngine final : public Engine {
   ArrayView view(Field field) override {
     if (field == Field::kQfrcApplied) data_.applied = floats(field);
     if (field == Field::kXfrcApplied) data_.link_force = floats(field);
-    ArrayView v;
-    v.data = fields_[static_cast<std::size_t>(field)].get();
-    v.type = is_float(field) ? ElementType::kFloat32 : ElementType::kInt32;
-    v.rank = 2;
-    v.shape = {n_, size_of(field)};
-    v.strides = {1, n_pad_};
-    return v;
+    return rows_of(field);
   }
 
   void step(int steps) override {
@@ -252,13 +246,30 @@ class CpuEngine final : public Engine {
       if (size > 0) std::memcpy(data, from, size);
       from += size;
     });
+    parameters_.exchange_values(read);
+    view_.varies = 0;
+    state_written();
+  }
+  std::vector<std::string> state_names() const override {
+    std::vector<std::string> names{kHidden};
+    for (int i = 0; i < kFieldCount; ++i)
+      if (is_state(static_cast<Field>(i))) names.emplace_back(field_name(static_cast<Field>(i)));
+    return names;
+  }
+  ArrayView state_array(const std::string& name, Access) override {
+    if (name == kHidden) return rows_at(hidden_.get(), ElementType::kFloat32, hidden_rows(view_));
+    for (int i = 0; i < kFieldCount; ++i)
+      if (is_state(static_cast<Field>(i)) && name == field_name(static_cast<Field>(i)))
+        return rows_of(static_cast<Field>(i));
+    throw Error(format("no array of a state is called '{}'", name));
+  }
+  void state_written() override {
     std::memset(separations_.get(), 0, separation_bytes());
     if (holds_numbers(Field::kQfrcApplied)) data_.applied = floats(Field::kQfrcApplied);
     if (holds_numbers(Field::kXfrcApplied)) data_.link_force = floats(Field::kXfrcApplied);
-    parameters_.exchange_values(read);
-    view_.varies = 0;
     commit_parameters();
   }
+  ParameterSet parameters_in_use() const override { return parameters_.taken(); }
 
   std::vector<Contact> contacts(int env) override { return list_contacts(model_, view_, data_, env); }
 
@@ -285,6 +296,21 @@ class CpuEngine final : public Engine {
     int t_;
   };
 
+  /// Of the state: what no field shows (hidden_rows).
+  static constexpr const char* kHidden = "hidden";
+  ArrayView rows_at(void* data, ElementType type, int width) const {
+    ArrayView v;
+    v.data = data;
+    v.type = type;
+    v.rank = 2;
+    v.shape = {n_, width};
+    v.strides = {1, n_pad_};
+    return v;
+  }
+  ArrayView rows_of(Field field) {
+    return rows_at(fields_[static_cast<std::size_t>(field)].get(),
+                   is_float(field) ? ElementType::kFloat32 : ElementType::kInt32, size_of(field));
+  }
   int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
   std::size_t field_bytes(Field field) const {
     return 4 * static_cast<std::size_t>(size_of(field)) * static_cast<std::size_t>(n_pad_);

@@ -296,6 +296,50 @@ class CudaEngineImpl final : public CudaEngine {
     }
   }
 
+  std::vector<std::string> state_names() const override {
+    std::vector<std::string> names;
+    for (int f = 0; f < kFieldCount; ++f)
+      if (is_state(static_cast<Field>(f))) names.emplace_back(field_name(static_cast<Field>(f)));
+    names.emplace_back(kHidden);
+    return names;
+  }
+  ArrayView state_array(const std::string& name, Access access) override {
+    flush_all();
+    state_copy_.resize(state_bytes());
+    const std::vector<std::string> names = state_names();
+    std::size_t from = 0, piece = 0;
+    ArrayView found;
+    for_state([&](void* memory, std::size_t size) {
+      if (names[piece] == name) {
+        need(cuda::download(device_, stream(), state_copy_.data() + from, memory, size), device_, name.c_str());
+        const bool real = name == kHidden || is_float(field_of(name));
+        found.data = state_copy_.data() + from;
+        found.type = real ? ElementType::kFloat32 : ElementType::kInt32;
+        found.rank = 2;
+        found.shape = {n_, static_cast<std::int64_t>(size / row_bytes())};
+        found.strides = {1, n_pad_};
+        if (access == Access::kWrite) written_pieces_.set(piece);
+      }
+      from += size, ++piece;
+    });
+    COHORT_THROW_UNLESS(found.rank > 0, "no array of a state is called '{}'", name);
+    return found;
+  }
+  void state_written() override {
+    std::size_t from = 0, piece = 0;
+    for_state([&](void* memory, std::size_t size) {
+      if (written_pieces_.test(piece))
+        need(cuda::upload(device_, stream(), memory, state_copy_.data() + from, size), device_,
+             "the state cannot be written");
+      from += size, ++piece;
+    });
+    written_pieces_.reset();
+    for (Mirror& mirror : mirrors_) mirror.valid = mirror.dirty = false;
+    commit_parameters();
+    wait();
+  }
+  ParameterSet parameters_in_use() const override { return parameters_.taken(); }
+
   /// Computed in host memory, from a copy of the state: the same bits.
   std::vector<Contact> contacts(int env) override {
     std::vector<float> low(static_cast<std::size_t>(n_pad_), 0.0f);
@@ -320,6 +364,13 @@ class CudaEngineImpl final : public CudaEngine {
   std::string error_text(int) const override { return ""; }
 
  private:
+  /// Of the state: what no field shows (hidden_rows).
+  static constexpr const char* kHidden = "hidden";
+  static Field field_of(const std::string& name) {
+    int f = 0;
+    while (f + 1 < kFieldCount && name != field_name(static_cast<Field>(f))) ++f;
+    return static_cast<Field>(f);
+  }
   std::size_t row_bytes() const { return 4 * static_cast<std::size_t>(n_pad_); }
   int size_of(Field field) const { return has(field) ? field_size(model_.info, field) : 0; }
   std::size_t field_bytes(Field field) const { return static_cast<std::size_t>(size_of(field)) * row_bytes(); }
@@ -494,6 +545,8 @@ class CudaEngineImpl final : public CudaEngine {
   cuda::Batch batch_{};
   cuda::Defaults defaults_{};
   std::vector<ControlRange> drawn_ranges_;  ///< what control_ranges_ holds
+  std::vector<std::uint8_t> state_copy_;    ///< of for_state(), where state_array() was asked for
+  std::bitset<kFieldCount + 1> written_pieces_;
   cuda::Graph graph_;
 };
 
