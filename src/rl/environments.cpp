@@ -184,19 +184,42 @@ weights::NamedTensors Environments::state() const {
 }
 
 void Environments::restore(const weights::NamedTensors& state, const std::string& source) {
-  COHORT_THROW_UNLESS(
-      std::none_of(state.begin(), state.end(), [](const auto& t) { return t.first == "envs.actions"; }),
-      "{} is of an earlier version, which kept the environments by their actions: it cannot go on. A new "
-      "run begins with its weights: init_from={}",
-      source, source);
   const at::Tensor episodes = named(state, "envs.episodes", source), steps = named(state, "envs.steps", source),
-                   returns = named(state, "envs.returns", source), reached = named(state, "envs.reached", source),
                    ended = named(state, "envs.ended", source), counts = named(state, "envs.counts", source);
   const std::int64_t n = size();
-  COHORT_THROW_UNLESS(episodes.numel() == n && steps.numel() == n && returns.numel() == n && reached.numel() == n &&
-                          ended.dim() == 2 && (ended.size(1) == 3 || ended.size(1) == 2) && counts.numel() == 2,
+  COHORT_THROW_UNLESS(episodes.numel() == n && steps.numel() == n && ended.dim() == 2 &&
+                          (ended.size(1) == 3 || ended.size(1) == 2) && counts.numel() == 2,
                       "{} holds {} environments; here there are {}: keep the task and n_envs", source, episodes.numel(),
                       n);
+  for (std::int64_t e = 0; e < n; ++e) episodes_[as_size(e)] = episodes.const_data_ptr<std::int64_t>()[e];
+  try {
+    restore_episodes(state, source);
+  } catch (const Error& e) {
+    // The run's settings may have changed, and say so.
+    log::warning(
+        "the episodes that were running begin anew, so that the bits are others than those of a run that never "
+        "stopped: {}",
+        e.what());
+    for (std::int64_t& episode : episodes_) ++episode;
+    std::vector<std::int32_t> all(as_size(n));
+    std::iota(all.begin(), all.end(), 0);
+    begin_episodes(all);
+  }
+  observations_ = read_observations(task_);
+  ended_.clear();
+  const auto* rows = ended.const_data_ptr<double>();
+  for (std::int64_t i = 0; i < ended.size(0); ++i, rows += ended.size(1))
+    ended_.push_back({rows[0], rows[1], ended.size(1) == 3 ? rows[2] : std::numeric_limits<double>::quiet_NaN()});
+  ended_count_ = counts.const_data_ptr<std::int64_t>()[0], broken_count_ = counts.const_data_ptr<std::int64_t>()[1];
+}
+
+void Environments::restore_episodes(const weights::NamedTensors& state, const std::string& source) {
+  COHORT_THROW_UNLESS(std::none_of(state.begin(), state.end(), [](const auto& t) { return t.first == "envs.actions"; }),
+                      "{} is of an earlier version, which kept their actions instead of their states", source);
+  const at::Tensor steps = named(state, "envs.steps", source), returns = named(state, "envs.returns", source),
+                   reached = named(state, "envs.reached", source);
+  COHORT_THROW_UNLESS(returns.numel() == size() && reached.numel() == size(), "{} holds {} returns of {} environments",
+                      source, returns.numel(), size());
   tasks::TaskState task;
   for (const auto& [name, tensor] : state) {
     if (!name.starts_with(kTaskPrefix)) continue;
@@ -208,17 +231,12 @@ void Environments::restore(const weights::NamedTensors& state, const std::string
                     {bytes, bytes + rows.nbytes()}});
   }
   task_.load(task, source);
-  for (std::int64_t e = 0; e < n; ++e) {
+  for (std::int64_t e = 0; e < size(); ++e) {
     const auto i = as_size(e);
-    episodes_[i] = episodes.const_data_ptr<std::int64_t>()[e], steps_[i] = steps.const_data_ptr<std::int64_t>()[e];
-    return_[i] = returns.const_data_ptr<double>()[e], reached_[i] = reached.const_data_ptr<std::uint8_t>()[e];
+    steps_[i] = steps.const_data_ptr<std::int64_t>()[e];
+    return_[i] = returns.const_data_ptr<double>()[e];
+    reached_[i] = reached.const_data_ptr<std::uint8_t>()[e];
   }
-  observations_ = read_observations(task_);
-  ended_.clear();
-  const auto* rows = ended.const_data_ptr<double>();
-  for (std::int64_t i = 0; i < ended.size(0); ++i, rows += ended.size(1))
-    ended_.push_back({rows[0], rows[1], ended.size(1) == 3 ? rows[2] : std::numeric_limits<double>::quiet_NaN()});
-  ended_count_ = counts.const_data_ptr<std::int64_t>()[0], broken_count_ = counts.const_data_ptr<std::int64_t>()[1];
 }
 
 }  // namespace cohort::rl

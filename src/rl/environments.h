@@ -71,10 +71,12 @@ class Environments {
   /// "envs.episodes", "envs.steps" (n) int64, "envs.returns" (n) float64, "envs.reached" (n) uint8, "envs.task." and the
   /// name of each array of the task's state (n, ...); "envs.ended" (k, 3) float64, "envs.counts" (2) int64.
   weights::NamedTensors state() const;
-  /// Throws Error where the state is of other environments.
+  /// Throws Error where the state is of other environments. Where it is of the task with other settings, another engine
+  /// or an earlier version, the log says so, and new episodes begin.
   void restore(const weights::NamedTensors& state, const std::string& source);
 
  private:
+  void restore_episodes(const weights::NamedTensors& state, const std::string& source);
   std::uint64_t episode_seed(std::size_t env) const;
   bool cut_off_early(std::size_t env) const;
   void begin_episodes(const std::vector<std::int32_t>& envs);
