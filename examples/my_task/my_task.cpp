@@ -96,7 +96,7 @@ class BallOnTray final : public SceneTask {
     terms.put("distance", -distance);
     return {.success = distance < 0.02 && std::hypot(now.qvel[kBall], now.qvel[kBall + 1]) < 0.05};
   }
-  // What a training that goes on gets back beside the simulation's state: this task remembers nothing. One that does, say
+  // What a training that goes on gets back beside the simulation's state: this task remembers nothing. One that does, of
   // std::vector<double> goals_ with a number for each environment, adds it: state.add("goals", goals_).
   void visit_variables(StateVisitor&) override {}
   void expert(int, const EnvState& now, std::span<float> action) override {

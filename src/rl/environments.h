@@ -7,8 +7,8 @@
 ///
 /// The seeds of episodes are a function of (seed, global environment id, how many episodes the environment has had).
 ///
-/// state() holds where every environment is, what the task keeps of it included (Task::save()), so that restore() goes on
-/// with the same bits.
+/// state() holds where every environment is, what the task keeps of it included (Task::save()), so that restore() goes
+/// on with the same bits.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -68,8 +68,8 @@ class Environments {
   };
   const Payments& payments() const { return payments_; }
 
-  /// "envs.episodes", "envs.steps" (n) int64, "envs.returns" (n) float64, "envs.reached" (n) uint8, "envs.task." and the
-  /// name of each array of the task's state (n, ...); "envs.ended" (k, 3) float64, "envs.counts" (2) int64.
+  /// "envs.episodes", "envs.steps" (n) int64, "envs.returns" (n) float64, "envs.reached" (n) uint8, "envs.task." and
+  /// the name of each array of the task's state (n, ...); "envs.ended" (k, 3) float64, "envs.counts" (2) int64.
   weights::NamedTensors state() const;
   /// Throws Error where the state is of other environments. Where it is of the task with other settings, another engine
   /// or an earlier version, the log says so, and new episodes begin.
