@@ -118,31 +118,36 @@ class Lift final : public SceneTask {
 
   void refresh(int env, const EnvState& now) override { read(of(env), now); }
 
+  void visit_variables(StateVisitor&) override {
+    throw Error("lift: states of its controller are not kept: it is here to be timed, not trained");
+  }
+
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const ArmReading& r = of(env).reading;
     for (std::size_t i = 0; i < 7; ++i) {
       const double q = now.qpos[qpos_[i]];
-      out[0][i] = static_cast<float>(q);
-      out[1][i] = static_cast<float>(std::cos(q)), out[2][i] = static_cast<float>(std::sin(q));
-      out[3][i] = static_cast<float>(now.qvel[qvel_[i]]);
+      out["joint_pos"][i] = static_cast<float>(q);
+      out["joint_pos_cos"][i] = static_cast<float>(std::cos(q)),
+      out["joint_pos_sin"][i] = static_cast<float>(std::sin(q));
+      out["joint_vel"][i] = static_cast<float>(now.qvel[qvel_[i]]);
     }
     const double* cube = now.qpos.data() + cube_;
-    out.put(4, {r.pos[0], r.pos[1], r.pos[2]});
-    for (std::size_t i = 0; i < 9; ++i) out[5][i] = static_cast<float>(r.rot[i]);
-    out.put(6, {now.qpos[qpos_[7]], now.qpos[qpos_[8]]});
-    out.put(7, {now.qvel[qvel_[7]], now.qvel[qvel_[8]]});
-    out.put(8, {cube[0], cube[1], cube[2]});
-    out.put(9, {cube[3], cube[4], cube[5], cube[6]});
-    out.put(10, {cube[0] - r.pos[0], cube[1] - r.pos[1], cube[2] - r.pos[2]});
+    out.put("eef_pos", {r.pos[0], r.pos[1], r.pos[2]});
+    for (std::size_t i = 0; i < 9; ++i) out["eef_rot"][i] = static_cast<float>(r.rot[i]);
+    out.put("gripper_qpos", {now.qpos[qpos_[7]], now.qpos[qpos_[8]]});
+    out.put("gripper_qvel", {now.qvel[qvel_[7]], now.qvel[qvel_[8]]});
+    out.put("cube_pos", {cube[0], cube[1], cube[2]});
+    out.put("cube_quat", {cube[3], cube[4], cube[5], cube[6]});
+    out.put("gripper_to_cube_pos", {cube[0] - r.pos[0], cube[1] - r.pos[1], cube[2] - r.pos[2]});
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const double* cube = now.qpos.data() + cube_;
     const bool lifted = cube[2] > kTable + kLifted;
     if (!terms.empty()) {
       const Vec3 way = Vec3{cube[0], cube[1], cube[2]} - of(env).reading.pos;
-      terms[0] = lifted ? 0.0f : static_cast<float>((1 - std::tanh(10 * norm(way))) / 2.25);
-      terms[1] = lifted ? 1.0f : 0.0f;
+      terms.put("reach", lifted ? 0.0 : (1 - std::tanh(10 * norm(way))) / 2.25);
+      terms.put("lift", lifted ? 1 : 0);
     }
     return {.success = lifted};
   }

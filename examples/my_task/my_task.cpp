@@ -87,15 +87,18 @@ class BallOnTray final : public SceneTask {
     for (std::size_t i = 0; i < 2; ++i) ctrl[i] = own_.largest_tilt * static_cast<double>(action[i]);
   }
   void observe(int, const EnvState& now, ObservationRows& out) override {
-    out.put(0, {now.qpos[0], now.qpos[1]});
-    out.put(1, {now.qpos[kBall], now.qpos[kBall + 1]});
-    out.put(2, {now.qvel[kBall], now.qvel[kBall + 1]});
+    out.put("tray_tilt", {now.qpos[0], now.qpos[1]});
+    out.put("ball_pos", {now.qpos[kBall], now.qpos[kBall + 1]});
+    out.put("ball_vel", {now.qvel[kBall], now.qvel[kBall + 1]});
   }
-  Judgement judge(int, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int, const EnvState& now, Terms& terms) override {
     const double distance = std::hypot(now.qpos[kBall], now.qpos[kBall + 1]);
-    if (!terms.empty()) terms[0] = static_cast<float>(-distance);  // empty where the reward is sparse
+    terms.put("distance", -distance);
     return {.success = distance < 0.02 && std::hypot(now.qvel[kBall], now.qvel[kBall + 1]) < 0.05};
   }
+  // What a training that goes on gets back beside the simulation's state: this task remembers nothing. One that does, of
+  // std::vector<double> goals_ with a number for each environment, adds it: state.add("goals", goals_).
+  void visit_variables(StateVisitor&) override {}
   void expert(int, const EnvState& now, std::span<float> action) override {
     const auto tilt = [&](std::size_t axis) { return 0.5 * now.qpos[kBall + axis] + 0.35 * now.qvel[kBall + axis]; };
     // Rolling about x moves the ball towards -y for a positive angle; about y towards +x.

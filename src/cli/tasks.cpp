@@ -5,6 +5,7 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/format.h"
 #include "render/video.h"
@@ -65,8 +66,8 @@ void show_task(const std::string& name, const tasks::TaskSettings& settings, con
   text += format("expert        {}\n", spec.has_expert ? spec.expert : "none");
   if (!success.empty()) text += format("              {}\n", success);
   text += format("simulation    {}\n", task->description());
-  const std::string own = task->settings_help();
-  text += own.empty() ? "settings      none of its own" : "settings      key=value\n" + own;
+  const tasks::TaskFields own = task->settings();
+  text += own ? "settings      key=value\n" + own->help() : "settings      none of its own";
   while (text.ends_with('\n')) text.pop_back();
   std::puts(text.c_str());
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "dist/rank_environment.h"
@@ -76,10 +77,11 @@ train::RolloutTaskFunction rollout_tasks() {
     }
     found.task = environment;
     const auto task = tasks::make_task(environment, {});
-    const std::string help = task->settings_help();
+    const tasks::TaskFields fields = task->settings();
+    const auto has = [&](const char* setting) { return fields && fields->has(setting); };
     // The task's own limits give way to the configuration's.
     if (task->spec().horizon > 0 && horizon > task->spec().horizon) {
-      if (help.find("horizon = ") == std::string::npos) {
+      if (!has("horizon")) {
         found.task.clear();
         found.why_not = format("{} ends its episodes after {} steps, and experiment.rollout.horizon is {}", environment,
                                task->spec().horizon, horizon);
@@ -87,7 +89,7 @@ train::RolloutTaskFunction rollout_tasks() {
       }
       found.settings.push_back(format("horizon={}", horizon));
     }
-    if (!ends && help.find("end_on_success = ") != std::string::npos) found.settings.push_back("end_on_success=false");
+    if (!ends && has("end_on_success")) found.settings.push_back("end_on_success=false");
     return found;
   };
 }

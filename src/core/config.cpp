@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/unknown_setting.h"
 #include "core/utf8.h"
 
 namespace cohort::config {
@@ -296,14 +297,13 @@ struct Fields::Impl {
     for (const Field& f : fields)
       if (f.path.starts_with(path + ".") && inside.empty()) inside = f.path;
     if (!inside.empty())
-      throw Error(format("{}: '{}' is a group of settings, of which the first is {}; --help lists all settings", source,
-                         path, inside));
+      throw UnknownSetting(format("{}: '{}' is a group of settings, of which the first is {}", source, path, inside));
     std::string meant;
     const std::vector<std::string> like = similar(path, known);
     for (std::size_t i = 0; i < like.size(); ++i)
       meant += (i == 0 ? "; did you mean '" : i + 1 == like.size() ? "' or '" : "', '") + like[i];
     if (!meant.empty()) meant += "'?";
-    throw Error(format("{}: unknown setting '{}'{}; --help lists all settings", source, path, meant));
+    throw UnknownSetting(format("{}: unknown setting '{}'{}", source, path, meant));
   }
 
   void set(Field& field, const Json& value, const std::string& source) {

@@ -18,7 +18,8 @@
 namespace cohort::rl {
 namespace {
 
-constexpr std::size_t kWindow = 100;  // episodes that the mean return is of
+constexpr const char* kTaskPrefix = "envs.task.";  // of the arrays of the task's state
+constexpr std::size_t kWindow = 100;               // episodes that the mean return is of
 
 std::size_t as_size(std::int64_t n) {
   return static_cast<std::size_t>(n);
@@ -37,14 +38,14 @@ const at::Tensor& named(const weights::NamedTensors& tensors, const std::string&
 }  // namespace
 
 Environments::Environments(tasks::Task& task, std::uint64_t seed, std::int64_t first_id, bool staggered)
-    : task_(task), seed_(seed), first_id_(first_id), width_(task.spec().action.width()), staggered_(staggered) {
+    : task_(task), seed_(seed), first_id_(first_id), staggered_(staggered) {
   COHORT_THROW_UNLESS(
       !task.spec().reward_terms.empty(),
       "the task {} has no rewards: there is nothing that reinforcement learning could raise; `cohort tasks "
       "NAME` shows what a task's reward is the sum of",
       task.spec().name);
   const auto n = as_size(size());
-  episodes_.resize(n), steps_.resize(n), actions_.resize(n), return_.resize(n), reached_.resize(n);
+  episodes_.resize(n), steps_.resize(n), return_.resize(n), reached_.resize(n);
   std::vector<std::int32_t> all(n);
   std::iota(all.begin(), all.end(), 0);
   begin_episodes(all);
@@ -73,15 +74,13 @@ void Environments::begin_episodes(const std::vector<std::int32_t>& envs) {
     steps_[e] = 0;
     return_[e] = 0;
     reached_[e] = 0;
-    actions_[e].clear();
   }
   task_.reset(envs, seeds);
 }
 
 const EnvironmentStep& Environments::step(const at::Tensor& actions) {
   const std::int64_t n = size();
-  const at::Tensor own = actions.contiguous();
-  task_.step(tensors::to_view(own));
+  task_.step(tensors::to_view(actions.contiguous()));
   step_.final_observations = read_observations(task_);
   step_.rewards = tensors::to_tensor(task_.reward()).clone();
   step_.dones = at::zeros({n}), step_.cut_off = at::zeros({n}), step_.broken = at::zeros({n});
@@ -93,7 +92,6 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
              failed = task_.broken().span<std::uint8_t>(), success = task_.success().span<std::uint8_t>();
   const at::Tensor finite = step_.final_observations.isfinite().all(1);
   const auto* is_finite = finite.const_data_ptr<bool>();
-  const auto* acted = own.const_data_ptr<float>();
   std::vector<std::int32_t> over;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto e = as_size(i);
@@ -109,7 +107,6 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     ++steps_[e];
     return_[e] += static_cast<double>(rewards[i]);
     reached_[e] = reached_[e] || success[e];
-    actions_[e].insert(actions_[e].end(), acted + i * width_, acted + (i + 1) * width_);
     const bool early = !truncated[e] && cut_off_early(e);
     if (broken[i] == 0 && !terminated[e] && !truncated[e] && !early) continue;
     dones[i] = 1;
@@ -169,63 +166,44 @@ Environments::Episodes Environments::episodes() const {
 }
 
 weights::NamedTensors Environments::state() const {
-  const std::int64_t n = size(), longest = *std::max_element(steps_.begin(), steps_.end());
-  at::Tensor actions = at::zeros({n, longest, width_}), ended = at::zeros({std::ssize(ended_), 3}, at::kDouble);
-  for (std::int64_t e = 0; e < n; ++e)
-    std::copy(actions_[as_size(e)].begin(), actions_[as_size(e)].end(),
-              actions.mutable_data_ptr<float>() + e * longest * width_);
+  at::Tensor ended = at::zeros({std::ssize(ended_), 3}, at::kDouble);
   auto* rows = ended.mutable_data_ptr<double>();
   for (const Ended& e : ended_) *rows++ = e.episode_return, *rows++ = e.length, *rows++ = e.success;
-  return {{"envs.episodes", int64_tensor(episodes_)},
-          {"envs.steps", int64_tensor(steps_)},
-          {"envs.actions", actions},
-          {"envs.ended", ended},
-          {"envs.counts", int64_tensor({ended_count_, broken_count_})}};
+  weights::NamedTensors state{{"envs.episodes", int64_tensor(episodes_)},
+                              {"envs.steps", int64_tensor(steps_)},
+                              {"envs.returns", torch::tensor(return_, at::kDouble)},
+                              {"envs.reached", torch::tensor(reached_, at::kByte)},
+                              {"envs.ended", ended},
+                              {"envs.counts", int64_tensor({ended_count_, broken_count_})}};
+  for (const tasks::StateArray& array : task_.save()) {
+    at::Tensor tensor = at::empty(array.shape, at::dtype(tensors::to_scalar_type(array.type)));
+    std::copy(array.bytes.begin(), array.bytes.end(), static_cast<std::uint8_t*>(tensor.mutable_data_ptr()));
+    state.emplace_back(kTaskPrefix + array.name, tensor);
+  }
+  return state;
 }
 
 void Environments::restore(const weights::NamedTensors& state, const std::string& source) {
   const at::Tensor episodes = named(state, "envs.episodes", source), steps = named(state, "envs.steps", source),
-                   actions = named(state, "envs.actions", source), ended = named(state, "envs.ended", source),
-                   counts = named(state, "envs.counts", source);
+                   ended = named(state, "envs.ended", source), counts = named(state, "envs.counts", source);
   const std::int64_t n = size();
-  COHORT_THROW_UNLESS(
-      episodes.numel() == n && steps.numel() == n && actions.dim() == 3 && actions.size(0) == n &&
-          actions.size(2) == width_ && ended.dim() == 2 && (ended.size(1) == 3 || ended.size(1) == 2) &&
-          counts.numel() == 2,
-      "{} holds {} environments with actions of {} numbers; here there are {} of {}: keep the task and n_envs", source,
-      episodes.numel(), actions.dim() == 3 ? actions.size(2) : 0, n, width_);
-  const std::int64_t longest = actions.size(1);
-  const auto* ages = steps.const_data_ptr<std::int64_t>();
-  const auto* recorded = actions.const_data_ptr<float>();
-  for (std::int64_t e = 0; e < n; ++e) {
-    COHORT_THROW_UNLESS(ages[e] >= 0 && ages[e] <= longest, "{}: environment {} is {} steps old, with {} actions",
-                        source, e, ages[e], longest);
-    episodes_[as_size(e)] = episodes.const_data_ptr<std::int64_t>()[e];
-  }
-  // All end at the same time, so the oldest begins first; before its turn an environment does anything.
-  at::Tensor now = at::zeros({n, width_});
-  auto* played = now.mutable_data_ptr<float>();
-  for (std::int64_t k = 0; k <= longest; ++k) {
-    std::vector<std::int32_t> begins;
-    for (std::int64_t e = 0; e < n; ++e)
-      if (longest - ages[e] == k) begins.push_back(static_cast<std::int32_t>(e));
-    if (!begins.empty()) begin_episodes(begins);
-    if (k == longest) break;
-    for (std::int64_t e = 0; e < n; ++e) {
-      const std::int64_t step = k - (longest - ages[e]);
-      if (step >= 0) std::copy_n(recorded + (e * longest + step) * width_, width_, played + e * width_);
-    }
-    task_.step(tensors::to_view(now));
-    const auto rewards = task_.reward().span<float>();
-    const auto success = task_.success().span<std::uint8_t>();
-    for (std::int64_t e = 0; e < n; ++e) {
-      const auto i = as_size(e);
-      if (k < longest - ages[e]) continue;
-      ++steps_[i];
-      return_[i] += static_cast<double>(rewards[i]);
-      reached_[i] = reached_[i] || success[i];
-      actions_[i].insert(actions_[i].end(), played + e * width_, played + (e + 1) * width_);
-    }
+  COHORT_THROW_UNLESS(episodes.numel() == n && steps.numel() == n && ended.dim() == 2 &&
+                          (ended.size(1) == 3 || ended.size(1) == 2) && counts.numel() == 2,
+                      "{} holds {} environments; here there are {}: keep the task and n_envs", source, episodes.numel(),
+                      n);
+  for (std::int64_t e = 0; e < n; ++e) episodes_[as_size(e)] = episodes.const_data_ptr<std::int64_t>()[e];
+  try {
+    restore_episodes(state, source);
+  } catch (const Error& e) {
+    // The run's settings may have changed, and say so.
+    log::warning(
+        "the episodes that were running begin anew, so that the bits are others than those of a run that never "
+        "stopped: {}",
+        e.what());
+    for (std::int64_t& episode : episodes_) ++episode;
+    std::vector<std::int32_t> all(as_size(n));
+    std::iota(all.begin(), all.end(), 0);
+    begin_episodes(all);
   }
   observations_ = read_observations(task_);
   ended_.clear();
@@ -233,6 +211,32 @@ void Environments::restore(const weights::NamedTensors& state, const std::string
   for (std::int64_t i = 0; i < ended.size(0); ++i, rows += ended.size(1))
     ended_.push_back({rows[0], rows[1], ended.size(1) == 3 ? rows[2] : std::numeric_limits<double>::quiet_NaN()});
   ended_count_ = counts.const_data_ptr<std::int64_t>()[0], broken_count_ = counts.const_data_ptr<std::int64_t>()[1];
+}
+
+void Environments::restore_episodes(const weights::NamedTensors& state, const std::string& source) {
+  COHORT_THROW_UNLESS(std::none_of(state.begin(), state.end(), [](const auto& t) { return t.first == "envs.actions"; }),
+                      "{} is of an earlier version, which kept their actions instead of their states", source);
+  const at::Tensor steps = named(state, "envs.steps", source), returns = named(state, "envs.returns", source),
+                   reached = named(state, "envs.reached", source);
+  COHORT_THROW_UNLESS(returns.numel() == size() && reached.numel() == size(), "{} holds {} returns of {} environments",
+                      source, returns.numel(), size());
+  tasks::TaskState task;
+  for (const auto& [name, tensor] : state) {
+    if (!name.starts_with(kTaskPrefix)) continue;
+    const at::Tensor rows = tensor.contiguous();
+    const auto* bytes = static_cast<const std::uint8_t*>(rows.const_data_ptr());
+    task.push_back({name.substr(std::string_view(kTaskPrefix).size()),
+                    tensors::to_element_type(rows.scalar_type()),
+                    rows.sizes().vec(),
+                    {bytes, bytes + rows.nbytes()}});
+  }
+  task_.load(task, source);
+  for (std::int64_t e = 0; e < size(); ++e) {
+    const auto i = as_size(e);
+    steps_[i] = steps.const_data_ptr<std::int64_t>()[e];
+    return_[i] = returns.const_data_ptr<double>()[e];
+    reached_[i] = reached.const_data_ptr<std::uint8_t>()[e];
+  }
 }
 
 }  // namespace cohort::rl

@@ -7,8 +7,8 @@
 ///
 /// The seeds of episodes are a function of (seed, global environment id, how many episodes the environment has had).
 ///
-/// state() holds where every environment is: its episode's seed and the actions since. An episode is a function of
-/// those, so restore() plays them again, which gives the same bits whatever the task keeps inside.
+/// state() holds where every environment is, what the task keeps of it included (Task::save()), so that restore() goes
+/// on with the same bits.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -68,13 +68,15 @@ class Environments {
   };
   const Payments& payments() const { return payments_; }
 
-  /// "envs.episodes", "envs.steps" (n) int64, "envs.actions" (n, longest, A) float32, "envs.ended" (k, 3) float64,
-  /// "envs.counts" (2) int64.
+  /// "envs.episodes", "envs.steps" (n) int64, "envs.returns" (n) float64, "envs.reached" (n) uint8, "envs.task." and
+  /// the name of each array of the task's state (n, ...); "envs.ended" (k, 3) float64, "envs.counts" (2) int64.
   weights::NamedTensors state() const;
-  /// Throws Error where the state is of other environments.
+  /// Throws Error where the state is of other environments. Where it is of the task with other settings, another engine
+  /// or an earlier version, the log says so, and new episodes begin.
   void restore(const weights::NamedTensors& state, const std::string& source);
 
  private:
+  void restore_episodes(const weights::NamedTensors& state, const std::string& source);
   std::uint64_t episode_seed(std::size_t env) const;
   bool cut_off_early(std::size_t env) const;
   void begin_episodes(const std::vector<std::int32_t>& envs);
@@ -82,14 +84,13 @@ class Environments {
 
   tasks::Task& task_;
   std::uint64_t seed_;
-  std::int64_t first_id_, width_;
+  std::int64_t first_id_;
   bool staggered_;
   at::Tensor observations_;
   EnvironmentStep step_;
   RewardTerms terms_;
   Payments payments_;
   std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset
-  std::vector<std::vector<float>> actions_;     // of each environment, since its reset
   std::vector<double> return_;
   std::vector<std::uint8_t> reached_;  // of each environment, the goal since its reset
   struct Ended {

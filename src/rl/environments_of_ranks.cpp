@@ -11,14 +11,7 @@ namespace {
 
 /// Tensors whose first dimension is that of the environments; the others are sums over them, or lists.
 bool is_of_each(const std::string& name) {
-  return name == "envs.episodes" || name == "envs.steps" || name == "envs.actions" || name == "envs.actor_memory" ||
-         name == "envs.critic_memory";
-}
-
-/// (n, steps, A) with as many steps as the rank has that has most.
-at::Tensor as_long_as_the_longest(const at::Tensor& actions, Ranks& ranks) {
-  const at::Tensor lengths = at::stack(ranks.gather(torch::tensor({actions.size(1)}, at::kLong)));
-  return at::constant_pad_nd(actions, {0, 0, 0, lengths.max().item<std::int64_t>() - actions.size(1)});
+  return name != "envs.ended" && name != "envs.counts";
 }
 
 }  // namespace
@@ -27,9 +20,8 @@ weights::NamedTensors gather_environments(const weights::NamedTensors& own, Rank
   if (ranks.size() == 1) return own;
   weights::NamedTensors all;
   for (const auto& [name, tensor] : own) {
-    const at::Tensor gift = name == "envs.actions" ? as_long_as_the_longest(tensor, ranks) : tensor;
-    const std::vector<at::Tensor> gifts = ranks.gather(gift);
-    all.emplace_back(name, name == "envs.counts" ? at::stack(gifts).sum(0) : at::cat(gifts, 0));
+    const std::vector<at::Tensor> parts = ranks.gather(tensor);
+    all.emplace_back(name, name == "envs.counts" ? at::stack(parts).sum(0) : at::cat(parts, 0));
   }
   return all;
 }

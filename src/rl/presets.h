@@ -1,4 +1,4 @@
-/// Settings of PPO for tasks that were tried.
+/// Settings of PPO for tasks that were tried: their entries bring them (tasks/registry.h).
 #pragma once
 #include <string>
 
@@ -6,7 +6,8 @@
 
 namespace cohort::rl {
 
-/// The defaults of `cohort train ppo task=NAME`: rsl_rl's, but for what a task of this name learns better with.
+/// The defaults of `cohort train ppo task=NAME`: rsl_rl's, but for what the task's entry says
+/// (TaskEntry::ppo). Throws Error where that is no setting of PPO.
 PpoRunSettings preset(const std::string& task);
 
 }  // namespace cohort::rl

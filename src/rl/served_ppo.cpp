@@ -32,6 +32,9 @@ class SentTask final : public tasks::Task {
   ArrayView truncated() override { cannot(); }
   ArrayView broken() override { cannot(); }
 
+ protected:
+  void visit_state(tasks::StateVisitor&) override { cannot(); }
+
  private:
   [[noreturn]] void cannot() const {
     throw_check_failed("a simulated task", __FILE__, __LINE__, "what is sent is only observed");

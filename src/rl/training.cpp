@@ -17,8 +17,8 @@ namespace {
 bool is_setting_of(const std::string& task, const std::string& key) {
   if (task.empty()) return false;
   try {
-    const std::string help = tasks::make_task(task, {})->settings_help();
-    return ("\n" + help).find("\n  " + key + " = ") != std::string::npos;
+    const tasks::TaskFields fields = tasks::settings_of(task);
+    return fields && fields->has(key);
   } catch (const Error&) {
     return false;  // a task that cannot be made has its own message
   }

@@ -11,6 +11,9 @@ namespace cohort::sim {
 
 namespace {
 
+/// Of a state's arrays, what no field shows (hidden_rows).
+constexpr const char* kHidden = "hidden";
+
 /// Environments with which the last block is full. The greatest numbers end at the last block that is an int's: no
 /// machine has the memory, and need_memory() or the device's plan refuses them.
 int padded(int n_envs, int block) {
@@ -72,6 +75,23 @@ ArrayView BatchedEngine::shape_of(Field field, void* data) const {
   return v;
 }
 
+namespace {
+bool is_int(const std::string& field) {
+  for (int i = 0; i < kFieldCount; ++i)
+    if (field == field_name(static_cast<Field>(i))) return traits(static_cast<Field>(i)).floats == nullptr;
+  return false;
+}
+}  // namespace
+
+/// In the order of for_state().
+std::vector<std::string> BatchedEngine::state_names() const {
+  std::vector<std::string> names;
+  for (int i = 0; i < kFieldCount; ++i)
+    if (is_state(static_cast<Field>(i))) names.emplace_back(field_name(static_cast<Field>(i)));
+  names.emplace_back(kHidden);
+  return names;
+}
+
 ArrayView BatchedEngine::parameter(Parameter parameter) {
   ParameterSet wanted;
   wanted.set(static_cast<std::size_t>(parameter));
@@ -131,6 +151,44 @@ void BatchedEngine::load_state(std::span<const std::uint8_t> bytes) {
   } else {
     share_parameters();
   }
+}
+
+ArrayView BatchedEngine::state_array(const std::string& name, Access access) {
+  settle();
+  std::size_t total = 0, from = 0, i = 0;
+  for_state([&](void*, std::size_t size) { total += size; });
+  if (!is_host()) state_copy_.resize(total);
+  const std::vector<std::string> names = state_names();
+  ArrayView array;
+  for_state([&](void* memory, std::size_t size) {
+    if (names[i] == name) {
+      if (!is_host()) {
+        if (size > 0) read_memory(state_copy_.data() + from, memory, size);
+        memory = state_copy_.data() + from;
+        if (access == Access::kWrite) written_in_copy_.set(i);
+      }
+      const bool ints = name != kHidden && is_int(name);
+      array.data = memory;
+      array.type = ints ? ElementType::kInt32 : ElementType::kFloat32;
+      array.rank = 2;
+      array.shape = {n_, static_cast<std::int64_t>(size / row_bytes())};
+      array.strides = {1, n_pad_};
+    }
+    from += size, ++i;
+  });
+  COHORT_THROW_UNLESS(array.rank > 0, "no array of a state is called '{}'", name);
+  return array;
+}
+
+void BatchedEngine::state_written() {
+  std::size_t from = 0, i = 0;
+  for_state([&](void* memory, std::size_t size) {
+    if (written_in_copy_.test(i) && size > 0) write_memory(memory, state_copy_.data() + from, size);
+    from += size, ++i;
+  });
+  written_in_copy_.reset();
+  state_loaded();
+  if (parameters_.any()) commit_parameters();
 }
 
 }  // namespace cohort::sim

@@ -2,6 +2,7 @@
 /// environments.
 #pragma once
 #include <array>
+#include <bitset>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ class BatchedEngine : public Engine {
   std::vector<float> model_values(Parameter parameter) const override { return parameters_.defaults(parameter); }
   std::vector<std::uint8_t> save_state() override;
   void load_state(std::span<const std::uint8_t> bytes) override;
+  std::vector<std::string> state_names() const override;
+  ArrayView state_array(const std::string& name, Access access) override;
+  void state_written() override;
+  ParameterSet parameters_in_use() const override { return parameters_.taken(); }
   std::string error_text(int) const override { return ""; }
 
  protected:
@@ -40,6 +45,8 @@ class BatchedEngine : public Engine {
   /// Copies between this backend's memory and the host's, done when it returns.
   virtual void read_memory(void* to, const void* from, std::size_t bytes) = 0;
   virtual void write_memory(void* to, const void* from, std::size_t bytes) = 0;
+  /// Whether its memory can be read and written as it is.
+  virtual bool is_host() const { return true; }
   /// Before its state is read.
   virtual void settle() {}
   /// After a state was loaded, before its parameters are.
@@ -88,6 +95,8 @@ class BatchedEngine : public Engine {
   template <class F>
   void for_state(F f);
   std::array<void*, kFieldCount> memory_{};
+  std::vector<std::uint8_t> state_copy_;              // of for_state(), where it is not the host's
+  std::bitset<kFieldCount + 1> written_in_copy_;      // which of its arrays were asked for to be written
 };
 
 }  // namespace cohort::sim

@@ -166,6 +166,16 @@ class Engine {
   virtual std::vector<std::uint8_t> save_state() = 0;
   virtual void load_state(std::span<const std::uint8_t> bytes) = 0;
 
+  /// The same state as arrays of rows, a row for each environment, under these names, and the parameters in use: who
+  /// copies all of them into an engine of the same kind and model, and then calls state_written(), continues bit for bit,
+  /// in as many environments as he likes.
+  virtual std::vector<std::string> state_names() const = 0;
+  /// (n_envs, size), host memory, valid until the next call of another function. Throws Error for another name.
+  virtual ArrayView state_array(const std::string& name, Access access) = 0;
+  virtual void state_written() { commit_parameters(); }
+  /// Parameters that were asked for, so that environments may differ in them.
+  virtual ParameterSet parameters_in_use() const = 0;
+
   /// The contacts of the present state of one environment, in the order of their pairs.
   virtual std::vector<Contact> contacts(int env) = 0;
 

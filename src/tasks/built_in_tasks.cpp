@@ -1,6 +1,6 @@
 #include "tasks/built_in_tasks.h"
 
-#include "tasks/push_t_task.h"
+#include "tasks/push_t/push_t_task.h"
 
 namespace cohort::tasks {
 

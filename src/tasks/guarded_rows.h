@@ -20,6 +20,8 @@ class GuardedRows {
     for (std::size_t i = 0; i < rows; ++i) mend(i);
   }
   std::size_t width() const { return width_; }
+  /// From the beginning of a row to that of the next.
+  std::size_t stride() const { return width_ + kGuard; }
   std::span<T> row(std::size_t i) { return {numbers_.data() + i * stride(), width_}; }
   /// Of no numbers, in front of those that belong to nobody.
   std::span<T> no_row(std::size_t i) { return {numbers_.data() + i * stride() + width_, 0}; }
@@ -41,7 +43,6 @@ class GuardedRows {
     return filled;
   }();
 
-  std::size_t stride() const { return width_ + kGuard; }
   void mend(std::size_t i) { std::copy_n(kPattern.begin(), kGuard, numbers_.data() + i * stride() + width_); }
 
   std::size_t width_ = 0;

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <mutex>
 #include <sstream>
-#include <string_view>
 
 #include <dlfcn.h>
 
@@ -70,20 +69,18 @@ const std::vector<TaskEntry>& all_tasks() {
   return registry().entries;
 }
 
-namespace {
-
-/// Where what is wrong with a setting key=value is said, `cohort tasks` stands for --help.
-std::unique_ptr<Task> make_entry(const TaskEntry& entry, const TaskSettings& settings) {
-  try {
-    return entry.make(settings);
-  } catch (const Error& e) {
-    constexpr std::string_view kHelp = "--help lists all settings";
-    std::string text = e.what();
-    const std::size_t at = text.find(kHelp);
-    if (at == std::string::npos) throw;
-    throw Error(text.replace(at, kHelp.size(), format("`cohort tasks {}` lists the task's settings", entry.name)));
-  }
+const TaskEntry* find_task(const std::string& name) {
+  const std::vector<TaskEntry>& all = all_tasks();
+  const auto entry = std::find_if(all.begin(), all.end(), [&](const TaskEntry& e) { return e.name == name; });
+  return entry == all.end() ? nullptr : &*entry;
 }
+
+TaskFields settings_of(const std::string& name) {
+  const TaskEntry* entry = find_task(name);
+  return entry && entry->settings ? entry->settings() : make_task(name, {})->settings();
+}
+
+namespace {
 
 /// "HalfCheetah_V5", "half-cheetah": "halfcheetah", without case, hyphens and a version.
 std::string bare_name(const std::string& name) {
@@ -127,14 +124,12 @@ std::string names_that_begin(const std::string& name, const std::vector<std::str
 }  // namespace
 
 std::string library_of(const std::string& task) {
-  for (const TaskEntry& entry : all_tasks()) {
-    if (entry.name != task || entry.origin.empty()) continue;
-    std::error_code error;
-    const std::filesystem::path path = std::filesystem::absolute(entry.origin, error);
-    // Without a slash the loader has searched its own folders.
-    return error || entry.origin.find('/') == std::string::npos ? entry.origin : path.lexically_normal().string();
-  }
-  return "";
+  const TaskEntry* entry = find_task(task);
+  if (!entry || entry->origin.empty()) return "";
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(entry->origin, error);
+  // Without a slash the loader has searched its own folders.
+  return error || entry->origin.find('/') == std::string::npos ? entry->origin : path.lexically_normal().string();
 }
 
 void use_library(const std::string& library, const std::string& who) {
@@ -151,11 +146,13 @@ void use_library(const std::string& library, const std::string& who) {
 
 std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings) {
   COHORT_THROW_UNLESS(settings.n_envs > 0, "{} environments of {}: at least one is needed", settings.n_envs, name);
-  std::vector<std::string> names;
-  for (const TaskEntry& entry : all_tasks()) {
-    if (entry.name == name) return make_entry(entry, settings);
-    names.push_back(entry.name);
+  if (const TaskEntry* entry = find_task(name)) {
+    TaskSettings named = settings;
+    named.registered_name = name;
+    return entry->make(named);
   }
+  std::vector<std::string> names;
+  for (const TaskEntry& entry : all_tasks()) names.push_back(entry.name);
   if (const std::string begin = names_that_begin(name, names); !begin.empty())
     throw Error(format("there is no task '{}'{}", name, begin));
   const std::string near = nearest_task(name, names);

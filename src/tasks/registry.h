@@ -19,6 +19,10 @@ struct TaskEntry {
   std::string name;     ///< letters, digits, hyphens, underscores; ours have small ones, others' tasks their own
   std::string summary;  ///< one line
   std::function<std::unique_ptr<Task>(const TaskSettings&)> make;
+  /// The task's own settings with their defaults, known without its simulation; not given: a task is made to ask it.
+  std::function<TaskFields()> settings = {};
+  /// key=value of `cohort train ppo` with which it learns better than with PPO's defaults (docs/guide/reinforcement_learning.md).
+  std::vector<std::string> ppo = {};
   std::string origin = "";  ///< the shared library that it comes from; empty: built in
 };
 
@@ -28,6 +32,12 @@ void register_task(TaskEntry entry);
 /// All of them by name. The first call registers ours and loads the libraries of COHORT_TASKS (paths with ':' between
 /// them); throws Error where one cannot be loaded or defines no cohort_register_tasks.
 const std::vector<TaskEntry>& all_tasks();
+
+/// Of this name; null: there is none.
+const TaskEntry* find_task(const std::string& name);
+
+/// The task's own settings with their defaults; null where it has none. Throws Error as make_task() does.
+TaskFields settings_of(const std::string& name);
 
 /// The library that a task comes from, an absolute path; empty: it is built in, or there is none of this name.
 std::string library_of(const std::string& task);

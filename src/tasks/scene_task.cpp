@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "render/renderer.h"
 #include "sim/model_file.h"
+#include "tasks/scene_state.h"
 
 namespace cohort::tasks {
 namespace {
@@ -126,12 +127,68 @@ void describe(config::Fields& fields, SceneTaskSettings& s) {
              "factors on terms of the dense reward, TERM:FACTOR, e.g. [torque:2,floor:0]; 1 where none is named");
 }
 
-SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields) {
-  SceneTaskSetup setup;
-  setup.settings_help = fields.help();
-  for (const std::string& assignment : settings.overrides) fields.apply_override(assignment);
-  setup.settings_json = fields.to_json().dump();
-  return setup;
+bool EnvState::touching(const ContactPair& pair) const {
+  return std::any_of(contacts.begin(), contacts.end(), [&](const sim::Contact& c) {
+    return (pair.first.is(c.link1, c.geom1) && pair.second.is(c.link2, c.geom2)) ||
+           (pair.first.is(c.link2, c.geom2) && pair.second.is(c.link1, c.geom1));
+  });
+}
+
+std::array<double, 3> EnvState::contact_force(const ContactPair& pair) const {
+  std::array<double, 3> sum{};
+  for (const sim::Contact& c : contacts) {
+    // A contact's force acts on the second geom's link.
+    const bool ahead = pair.first.is(c.link1, c.geom1) && pair.second.is(c.link2, c.geom2);
+    if (!ahead && !(pair.first.is(c.link2, c.geom2) && pair.second.is(c.link1, c.geom1))) continue;
+    for (std::size_t i = 0; i < 3; ++i) sum[i] += ahead ? c.force[i] : -c.force[i];
+  }
+  return sum;
+}
+
+SensorPlace SceneTask::sensor(const std::string& name) const {
+  const sim::ModelInfo& model = scene_.info();
+  const sim::SensorInfo& info = model.sensors[as_size(model.sensor(name))];
+  std::size_t first = 0;
+  for (const Field field : setup_.leaves) {
+    if (field == Field::kSensors) return {first + as_size(info.address), as_size(info.size)};
+    first += as_size(sim::field_size(model, field));
+  }
+  throw Error(format("{}: the sensor '{}' is not computed: add sim::Field::kSensors to SceneTaskSetup::leaves",
+                     spec().name, name));
+}
+
+ContactPair SceneTask::contact_pair(const std::string& first, const std::string& second) const {
+  COHORT_THROW_UNLESS(setup_.contacts, "{}: contacts between '{}' and '{}' are not kept: set SceneTaskSetup::contacts",
+                      spec().name, first, second);
+  const sim::ModelInfo& model = scene_.info();
+  const auto side = [&](const std::string& name) -> ContactPair::Side {
+    for (std::size_t i = 0; i < model.links.size(); ++i)
+      if (model.links[i].name == name) return {.link = static_cast<int>(i)};
+    return {.geom = model.geom(name)};
+  };
+  return {side(first), side(second)};
+}
+
+std::size_t SceneTask::field_of(Name name, std::size_t& next) {
+  const std::size_t field = field_names_.find(name, next);
+  if (field != NameTable::kNone) return field;
+  const std::string near = config::nearest(name.text(), field_names_.names());
+  found_wrong(format("observe() writes '{}', which the spec does not observe{}; it observes {}", name.text(),
+                     near.empty() ? "" : format(", did you mean '{}'?", near), join(field_names_.names(), ", ")));
+  return field;
+}
+
+void SceneTask::Terms::put(Name term, double value) const {
+  if (row_.empty()) return;
+  const std::size_t i = task_.term_names_.find(term, next_);
+  if (i != NameTable::kNone) {
+    row_[i] = static_cast<float>(value);
+    return;
+  }
+  const std::vector<std::string>& names = task_.term_names_.names();
+  const std::string near = config::nearest(term.text(), names);
+  task_.found_wrong(format("judge() writes '{}', which is no term of the reward{}; it is the sum of {}", term.text(),
+                           near.empty() ? "" : format(", did you mean '{}'?", near), join(names, ", ")));
 }
 
 SceneTask::ObservationRow SceneTask::ObservationRows::operator[](std::size_t field) const {
@@ -165,7 +222,7 @@ void SceneTask::watch_writes() {
     observation_rows_[f].resize(as_size(n_), observation_width_[f]);
 }
 
-void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<double> values) const {
+void SceneTask::ObservationRows::put(std::size_t field, std::span<const double> values) const {
   const std::span<float> row = (*this)[field];
   if (field < task_.observation_width_.size() && row.size() != values.size()) {
     const FieldSpec& spec = task_.spec().observations[field];
@@ -175,7 +232,7 @@ void SceneTask::ObservationRows::put(std::size_t field, std::initializer_list<do
                values.size(), spec.name, field, row.size()));
   }
   const std::size_t n = std::min(row.size(), values.size());
-  for (std::size_t i = 0; i < n; ++i) row[i] = static_cast<float>(values.begin()[i]);
+  for (std::size_t i = 0; i < n; ++i) row[i] = static_cast<float>(values[i]);
 }
 
 void SceneTask::found_wrong(std::string text) {
@@ -254,10 +311,15 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   moments_.resize(n);
   pictures_.resize(spec.cameras.size());
   qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n, as_size(nu_));
-  for (const Field field : setup_.leaves) left_width_ += as_size(sim::field_size(model, field));
-  left_.resize(n * left_width_);
+  for (const Field field : setup_.leaves) derived_width_ += as_size(sim::field_size(model, field));
+  derived_.resize(n * derived_width_);
   evaluates_ = std::any_of(setup_.leaves.begin(), setup_.leaves.end(), by_forward);
-  view_left_.resize(setup_.leaves.size());
+  view_derived_.resize(setup_.leaves.size());
+  if (setup_.contacts) contacts_.resize(n);
+  std::vector<std::string> names;
+  for (const FieldSpec& field : spec.observations) names.push_back(field.name);
+  field_names_.assign(std::move(names));
+  term_names_.assign(spec.reward_terms);
   start_qpos_.resize(1, as_size(nq_)), start_qvel_.resize(1, as_size(nv_)), start_ctrl_.resize(1, as_size(nu_));
   start_mocap_pos_.resize(1, 3 * as_size(model.nmocap)), start_mocap_quat_.resize(1, 4 * as_size(model.nmocap));
   // The scene computes what it derives from the state anew whenever it is asked: we change the state behind its back.
@@ -329,7 +391,8 @@ void SceneTask::finish_env(int env) {
   observe_into_rows(env, now);
   const std::span<float> judged = term_rows_.row(e);
   std::fill(judged.begin(), judged.end(), 0.0f);
-  const Judgement judgement = judge(env, now, sparse_ ? term_rows_.no_row(e) : judged);
+  Terms asked(*this, sparse_ ? term_rows_.no_row(e) : judged);
+  const Judgement judgement = judge(env, now, asked);
   if (!term_rows_.intact(e))
     found_wrong(sparse_ ? std::string("judge() writes terms with reward=sparse, which asks for none: return where "
                                       "terms.empty()")
@@ -351,9 +414,9 @@ void SceneTask::gather_env(int env) {
   double* qvel = qvel_.data() + as_size(env) * as_size(nv_);
   for (int i = 0; i < nq_; ++i) qpos[i] = read_at(view_qpos_, env, i);
   for (int i = 0; i < nv_; ++i) qvel[i] = read_at(view_qvel_, env, i);
-  double* left = left_.data() + as_size(env) * left_width_;
-  for (const ArrayView& view : view_left_)
-    for (std::int64_t i = 0; i < view.shape[1]; ++i) *left++ = read_at(view, env, i);
+  double* derived = derived_.data() + as_size(env) * derived_width_;
+  for (const ArrayView& view : view_derived_)
+    for (std::int64_t i = 0; i < view.shape[1]; ++i) *derived++ = read_at(view, env, i);
 }
 
 EnvState SceneTask::state(int env) const {
@@ -361,7 +424,8 @@ EnvState SceneTask::state(int env) const {
   return {{qpos_.data() + e * as_size(nq_), as_size(nq_)},
           {qvel_.data() + e * as_size(nv_), as_size(nv_)},
           steps_[e],
-          {left_.data() + e * left_width_, left_width_}};
+          {derived_.data() + e * derived_width_, derived_width_},
+          contacts_.empty() ? std::span<const sim::Contact>() : contacts_[e]};
 }
 
 void SceneTask::gather() {
@@ -369,11 +433,17 @@ void SceneTask::gather() {
   view_qpos_ = engine.host_view(Field::kQpos, Access::kRead);
   view_qvel_ = engine.host_view(Field::kQvel, Access::kRead);
   view_status_ = engine.host_view(Field::kStatus, Access::kRead);
-  for (std::size_t i = 0; i < view_left_.size(); ++i) view_left_[i] = engine.host_view(setup_.leaves[i], Access::kRead);
+  for (std::size_t i = 0; i < view_derived_.size(); ++i)
+    view_derived_[i] = engine.host_view(setup_.leaves[i], Access::kRead);
+}
+
+void SceneTask::find_contacts(int env) {
+  if (setup_.contacts) contacts_[as_size(env)] = scene_.engine().contacts(env);
 }
 
 void SceneTask::observe_now(int env) {
   gather_env(env);
+  find_contacts(env);
   refresh(env, state(env));
   observe_into_rows(env, state(env));
 }
@@ -385,6 +455,35 @@ void SceneTask::read_state() {
     observe_now(env);
   }
   throw_if_wrong();
+}
+
+void SceneTask::visit_state(StateVisitor& state) {
+  visit_engine(state, scene_.engine());
+  if (state.loads()) {
+    gather();
+    for (int env = 0; env < n_; ++env) gather_env(env), find_contacts(env), ++moments_[as_size(env)];
+  }
+  // A physics step has left them, which the state alone does not tell.
+  state.add("task.derived", derived_);
+  ArrayView ctrl = make_view(ctrl_.row(0).data(), {n_, nu_});
+  ctrl.strides[0] = static_cast<std::int64_t>(ctrl_.stride());
+  state.add("task.ctrl", ctrl);
+  state.add("task.step", steps_);
+  state.add("task.action", actions_);
+  state.add("task.reward", reward_);
+  state.add("task.reward_terms", terms_);
+  state.add("task.success", success_);
+  state.add("task.terminated", terminated_);
+  state.add("task.truncated", truncated_);
+  state.add("task.broken", broken_);
+  for (std::size_t f = 0; f < observations_.size(); ++f)
+    state.add("observation." + spec().observations[f].name, observations_[f]);
+  visit_variables(state);
+  if (!state.loads()) return;
+  // What refresh() works out of variables and state is worked out anew; what it counts is put back.
+  for (int env = 0; env < n_; ++env)
+    if (!broken_[as_size(env)]) refresh(env, this->state(env));
+  visit_variables(state);
 }
 
 void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) {
@@ -439,7 +538,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     const auto terms = terms_.begin() + static_cast<std::ptrdiff_t>(e * as_size(term_count_));
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
   }
-  begun(envs);
+  after_start(envs);
   // May change what the last step left in others, which they have read.
   if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
@@ -468,7 +567,7 @@ void SceneTask::step(ArrayView actions) {
                n_, setup_.spec.action.width());
   before_step();
   sim::Engine& engine = scene_.engine();
-  if (engine.has_parts() && !evaluates_) {
+  if (engine.has_parts() && !evaluates_ && !setup_.contacts) {
     // A thread takes its environments through the whole control period.
     gather();
     view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
@@ -488,6 +587,7 @@ void SceneTask::step(ArrayView actions) {
   }
   if (evaluates_) engine.forward();
   gather();
+  for (int env = 0; env < n_; ++env) find_contacts(env);
   for_each_env(after_work_);
   throw_if_wrong();
   say_stop();
@@ -594,7 +694,7 @@ std::string SceneTask::description() const {
   json["timestep"] = scene_.info().timestep;
   json["substeps"] = substeps_;
   json["solver"] = scene_.info().solver;
-  json["settings"] = config::Json::parse(setup_.settings_json);
+  json["settings"] = setup_.fields ? setup_.fields->to_json() : config::Json::object();
   json["model"] = format("{:016x}", scene_.info().fingerprint());
   json["renderer"] = renderer_ ? renderer_->description() : picture_settings_.renderer;
   return json.dump();

@@ -8,14 +8,15 @@
 ///    private:
 ///     void start(int env, const RandomStream& random, Start& start) override { start.qpos[1] = random.uniform(0); }
 ///     void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) override;
-///     void observe(int env, const EnvState& now, ObservationRows& out) override;
-///     Judgement judge(int env, const EnvState& now, std::span<float> terms) override;
+///     void observe(int env, const EnvState& now, ObservationRows& out) override { out.put("angle", {now.qpos[1]}); }
+///     Judgement judge(int env, const EnvState& now, Terms& terms) override;
+///     void visit_variables(StateVisitor&) override {}   // it keeps nothing of its own
 ///   };
 ///
 /// The functions of one environment are called from several threads, for different environments: they write what is
-/// their environment's and throw nothing. A write beyond an observation's field, the reward's terms, the controls or
-/// what start() is given is found: the step or the reset throws Error with its name. Observations, actions and the like are in host memory, also where the engine
-/// computes on a GPU.
+/// their environment's and throw nothing. A name that the spec does not have, and a write beyond an observation's field,
+/// the reward's terms, the controls or what start() is given, is found: the step or the reset throws Error with its name.
+/// Observations, actions and the like are in host memory (device() is the CPU), also where the engine computes on a GPU.
 #pragma once
 #include <array>
 #include <atomic>
@@ -32,7 +33,9 @@
 #include "sim/scene.h"
 #include "tasks/actor.h"
 #include "tasks/guarded_rows.h"
+#include "tasks/name_table.h"
 #include "tasks/task.h"
+#include "tasks/task_fields.h"
 
 namespace cohort::render {
 class Renderer;
@@ -66,21 +69,41 @@ struct SceneTaskSetup {
   std::string keyframe{};
   /// What the scene holds besides the model, or instead of one: robots of files of their own, shapes, terrain.
   std::vector<sim::EntityDeclaration> entities{};
-  /// Derived fields that EnvState::left shows (SceneOptions::step_leaves); kSensors and kQacc, which no step leaves, are
-  /// computed after each control period, for one more evaluation of the model.
+  /// Derived fields that EnvState::derived shows (SceneOptions::step_leaves); kSensors and kQacc, which no step leaves,
+  /// are computed after each control period, for one more evaluation of the model.
   std::vector<sim::Field> leaves{};
+  /// EnvState::contacts is filled after each control period, for one more collision pass of the model.
+  bool contacts = false;
   /// Of the engine `batched`: instead of the solver that the model asks for; "" keeps that.
   std::string batched_solver{};
   SceneTaskSettings settings{};
-  std::string settings_help{};  ///< of all own settings, as config::Fields::help() writes it
-  std::string settings_json{};  ///< and their values, as JSON
+  TaskFields fields{};  ///< all of the task's settings, with their values
 };
 
 /// Reads TaskSettings::overrides into `own` and returns a setup with what was read. own: a SceneTaskSettings, or what
 /// derives from it and has a describe(). Throws Error for an unknown key, with the nearest, or a wrong value.
 template <class Settings>
-SceneTaskSetup read_settings(const TaskSettings& settings, Settings& own);
-SceneTaskSetup read_fields(const TaskSettings& settings, config::Fields& fields);
+SceneTaskSetup read_settings(const TaskSettings& settings, Settings& own) {
+  SceneTaskSetup setup;
+  setup.fields = read_fields(settings, own);
+  setup.settings = own;
+  return setup;
+}
+
+/// Where EnvState::derived has a sensor's numbers; see SceneTask::sensor().
+struct SensorPlace {
+  std::size_t first = 0, size = 0;
+};
+/// Two sides of contacts, each a link with all that is fixed to it by its file, or one geom; see SceneTask::contact_pair().
+struct ContactPair {
+  struct Side {
+    int link = -1, geom = -1;  ///< of which one is -1
+    bool is(int contact_link, int contact_geom) const {
+      return link >= 0 ? link == contact_link : geom == contact_geom;
+    }
+  };
+  Side first, second;
+};
 
 /// State of one environment, in double whatever the engine computes in.
 struct EnvState {
@@ -88,7 +111,13 @@ struct EnvState {
   std::int64_t step = 0;               ///< control steps since the reset
   /// SceneTaskSetup::leaves, one field behind the other, as the last physics step left them; after a reset: of the
   /// present state.
-  std::span<const double> left{};
+  std::span<const double> derived{};
+  std::span<const sim::Contact> contacts{};  ///< of SceneTaskSetup::contacts, of the present state
+
+  std::span<const double> sensor(SensorPlace place) const { return derived.subspan(place.first, place.size); }
+  bool touching(const ContactPair& pair) const;
+  /// N, in the world: the sum of what the first side does to the second in their contacts.
+  std::array<double, 3> contact_force(const ContactPair& pair) const;
 };
 
 class SceneTask : public Task {
@@ -112,7 +141,7 @@ class SceneTask : public Task {
   /// By a renderer of its own.
   ArrayView film(const std::string& camera, std::int32_t env, const FilmSettings& settings) final;
   std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
-  std::string settings_help() const final { return setup_.settings_help; }
+  TaskFields settings() const final { return setup_.fields; }
   std::string description() const override;
 
   /// For tests, pictures and tools. The state may be read at any time; who writes it does what a reset cannot undo.
@@ -154,18 +183,43 @@ class SceneTask : public Task {
     std::size_t field_;
     std::span<float> row_;
   };
-  /// The rows of one environment.
+  /// The rows of one environment. Fields are named as in the spec, or counted from 0 in its order; a name is looked up
+  /// in the first step and known again afterwards.
   class ObservationRows {
    public:
     ObservationRows(SceneTask& task, int env) : task_(task), env_(static_cast<std::size_t>(env)) {}
     /// The field's numbers. A field that the spec does not have is an error of the step.
     ObservationRow operator[](std::size_t field) const;
+    ObservationRow operator[](Name field) const { return (*this)[task_.field_of(field, next_)]; }
     /// Writes these numbers, as many as the field has; another number of them is an error of the step.
-    void put(std::size_t field, std::initializer_list<double> values) const;
+    void put(std::size_t field, std::span<const double> values) const;
+    void put(Name field, std::span<const double> values) const { put(task_.field_of(field, next_), values); }
+    void put(std::size_t field, std::initializer_list<double> values) const {
+      put(field, std::span(values.begin(), values.size()));
+    }
+    void put(Name field, std::initializer_list<double> values) const {
+      put(task_.field_of(field, next_), std::span(values.begin(), values.size()));
+    }
 
    private:
     SceneTask& task_;
     std::size_t env_;
+    mutable std::size_t next_ = 0;  // field that is likely to be named next
+  };
+  /// The terms of the dense reward of one environment in a step, 0 where nothing is written.
+  class Terms {
+   public:
+    Terms(SceneTask& task, std::span<float> row) : task_(task), row_(row) {}
+    /// With a sparse reward: none is asked for, and what is written counts for nothing.
+    bool empty() const { return row_.empty(); }
+    /// A term that the spec does not have is an error of the step.
+    void put(Name term, double value) const;
+    float& operator[](std::size_t term) const { return row_.data()[term]; }
+
+   private:
+    SceneTask& task_;
+    std::span<float> row_;
+    mutable std::size_t next_ = 0;
   };
   struct Judgement {
     bool success = false;
@@ -175,7 +229,7 @@ class SceneTask : public Task {
   /// random: keyed by the episode's seed alone.
   virtual void start(int env, const RandomStream& random, Start& start) = 0;
   /// After start() of all environments whose episodes begin: for what is written to many at once.
-  virtual void begun(std::span<const std::int32_t>) {}
+  virtual void after_start(std::span<const std::int32_t>) {}
   /// Before a control period, for all environments, from the thread that steps.
   virtual void before_step() {}
   /// After a reset and after each control period, before the three below: for what several of them need.
@@ -184,15 +238,29 @@ class SceneTask : public Task {
   /// ones. Called SceneTaskSetup::controls times in a control period, each time with the state of that moment.
   virtual void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) = 0;
   virtual void observe(int env, const EnvState& now, ObservationRows& out) = 0;
-  /// After a step. terms: of the dense reward, in the order of the spec, 0 where nothing is written; empty with a sparse
-  /// one.
-  virtual Judgement judge(int env, const EnvState& now, std::span<float> terms) = 0;
+  /// After a step.
+  virtual Judgement judge(int env, const EnvState& now, Terms& terms) = 0;
+  /// Adds whatever the task remembers of its environments, beside the scene's state and parameters: goals, commands,
+  /// counters, a curriculum's level; nothing where it remembers nothing. A training that goes on gets it back; what
+  /// refresh() works out of it and of the state is worked out anew.
+  virtual void visit_variables(StateVisitor& state) = 0;
   /// What a term of the reward is multiplied by after judge(): 1 but for SceneTaskSettings::reward_scales.
   float term_scale(std::size_t term) const { return term_scale_.empty() ? 1.0f : term_scale_[term]; }
   /// The action of who can do the task; a function of the state alone, so that it takes up any situation.
   virtual void expert(int, const EnvState&, std::span<float>) {}
 
+  /// A sensor of the model, to be looked up once. Throws Error for a name that the model does not have, with the nearest,
+  /// and where SceneTaskSetup::leaves lacks kSensors.
+  SensorPlace sensor(const std::string& name) const;
+  /// Each is a link's name, or a geom's. Throws Error for another, with the nearest, and without SceneTaskSetup::contacts.
+  ContactPair contact_pair(const std::string& first, const std::string& second) const;
+
+  void visit_state(StateVisitor& state) final;
+
  private:
+  void find_contacts(int env);
+  /// The named field, or one beyond the last, which is an error of the step.
+  std::size_t field_of(Name name, std::size_t& next);
   void for_each_env(const std::function<void(int)>& body);
   /// Keeps the first text of what a task's function did wrong, from any thread, for throw_if_wrong().
   void found_wrong(std::string text);
@@ -248,29 +316,22 @@ class SceneTask : public Task {
   std::vector<std::int64_t> steps_;
   std::vector<double> qpos_, qvel_;  // (n, nq), (n, nv)
   GuardedRows<double> ctrl_;         // (n, nu)
-  std::vector<double> left_;         // (n, left_width_)
-  std::size_t left_width_ = 0;
-  bool evaluates_ = false;  // left_ has what no step leaves
+  std::vector<double> derived_;      // (n, derived_width_)
+  std::size_t derived_width_ = 0;
+  bool evaluates_ = false;                           // derived_ has what no step leaves
+  std::vector<std::vector<sim::Contact>> contacts_;  // of each environment
+  NameTable field_names_, term_names_;
   GuardedRows<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_pos_, start_mocap_quat_;  // a row each
   std::atomic<bool> wrong_ = false;
   std::mutex wrong_mutex_;
   std::string wrong_text_;
   ArrayView view_qpos_, view_qvel_, view_ctrl_, view_status_;
-  std::vector<ArrayView> view_left_;
+  std::vector<ArrayView> view_derived_;
   std::span<const float> given_;  // actions of the step that is being done
   std::function<void(int)> first_control_work_, control_work_, after_work_, gather_work_;
   std::function<void(sim::Engine::Part&)> part_work_;
   std::function<void(int)> team_work_;
   const std::function<void(int)>* body_ = nullptr;
 };
-
-template <class Settings>
-SceneTaskSetup read_settings(const TaskSettings& settings, Settings& own) {
-  config::Fields fields;
-  describe(fields, own);
-  SceneTaskSetup setup = read_fields(settings, fields);
-  setup.settings = own;
-  return setup;
-}
 
 }  // namespace cohort::tasks

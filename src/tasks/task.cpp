@@ -1,23 +1,23 @@
 #include "tasks/task.h"
 
-#include "core/config.h"
 #include "core/format.h"
+#include "core/unknown_setting.h"
 #include "tasks/actor.h"
+#include "tasks/task_fields.h"
 
 namespace cohort::tasks {
 
-std::int64_t FieldSpec::elements() const {
-  std::int64_t n = 1;
-  for (const std::int64_t size : shape) n *= size;
-  return n;
+void apply_overrides(const TaskSettings& settings, config::Fields& fields) {
+  for (const std::string& assignment : settings.overrides) try {
+      fields.apply_override(assignment);
+    } catch (const config::UnknownSetting& e) {
+      if (settings.registered_name.empty()) throw;
+      throw Error(format("{}; `cohort tasks {}` lists the task's settings", e.problem(), settings.registered_name));
+    }
 }
 
 ArrayView Task::reward_terms() {
   return make_view(static_cast<float*>(nullptr), {n_envs(), 0});
-}
-
-ArrayView Task::picture(const std::string& camera, std::span<const std::int32_t>) {
-  throw Error(format("{} has no cameras: there is no '{}'", spec().name, camera));
 }
 
 ArrayView Task::film(const std::string& camera, std::int32_t env, const FilmSettings& settings) {
@@ -42,16 +42,17 @@ std::unique_ptr<Actor> Task::make_expert(std::uint64_t) {
   return nullptr;
 }
 
-std::size_t Task::observation_index(std::string_view name) const {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < spec().observations.size(); ++i) {
-    if (spec().observations[i].name == name) return i;
-    names.push_back(spec().observations[i].name);
-  }
-  std::string near = config::nearest(std::string(name), names), list;
-  for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
-  throw Error(format("{} observes no '{}'{}; it observes {}", spec().name, name,
-                     near.empty() ? "" : format(", did you mean '{}'?", near), list));
+TaskState Task::save() {
+  TaskState state;
+  StateVisitor visitor = StateVisitor::saver(state, n_envs());
+  visit_state(visitor);
+  return state;
+}
+
+void Task::load(const TaskState& state, const std::string& source) {
+  StateVisitor visitor = StateVisitor::loader(state, n_envs(), source);
+  visit_state(visitor);
+  visitor.require_all_used();
 }
 
 }  // namespace cohort::tasks

@@ -24,21 +24,16 @@
 
 #include "core/array_view.h"
 #include "core/error.h"
+#include "tasks/observations.h"
+#include "tasks/state_visitor.h"
+
+namespace cohort::config {
+class Fields;
+}
 
 namespace cohort::tasks {
 
 class Actor;
-
-/// A named quantity that every environment has, float32.
-struct FieldSpec {
-  std::string name;                 ///< "eef_pos"
-  std::vector<std::int64_t> shape;  ///< of one environment
-  std::string unit;                 ///< of every number: "m", "rad", "m/s"; "1" for plain numbers
-  std::string summary;
-  /// No robot measures it: where a thing or the goal is. `cohort collect` leaves it out of LeRobot's observation.state.
-  bool privileged = false;
-  std::int64_t elements() const;
-};
 
 struct ActionSpec {
   std::vector<std::string> names;  ///< of the components
@@ -90,27 +85,30 @@ struct TaskSettings {
   PictureSettings pictures;
   /// key=value of the task's own settings, e.g. reward=sparse; `cohort tasks NAME` lists them.
   std::vector<std::string> overrides;
+  std::string registered_name = "";  ///< under which make_task() was asked for it, for messages
 };
 
-class Task {
- public:
-  virtual ~Task() = default;
+/// Settings of a task: which there are, with their values, types, choices and what they mean (tasks/task_fields.h).
+using TaskFields = std::shared_ptr<const config::Fields>;
 
+class Task : public Observations {
+ public:
   virtual const TaskSpec& spec() const = 0;
-  virtual int n_envs() const = 0;
+
+  const std::string& observed() const final { return spec().name; }
+  const std::vector<FieldSpec>& fields() const final { return spec().observations; }
+  const std::vector<std::string>& cameras() const final { return spec().cameras; }
 
   /// Begins an episode in each of these environments. seeds: one for each of envs.
   virtual void reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) = 0;
 
-  /// One control period in every environment. actions: (n_envs, action width), float32, on the task's device. An
+  /// One control period in every environment. actions: (n_envs, action width), float32, in device()'s memory. An
   /// action that is not finite breaks its environment (broken()) and no other.
   virtual void step(ArrayView actions) = 0;
 
-  // Views in the device's memory, contiguous, valid as long as the task; their content is that of the last reset() or
-  // step() of each environment.
+  // Views in device()'s memory, contiguous, valid as long as the task; their content, and that of observation(), is that
+  // of the last reset() or step() of each environment.
 
-  /// (n_envs, shape...) float32 of spec().observations[field].
-  virtual ArrayView observation(std::size_t field) = 0;
   virtual ArrayView reward() = 0;      ///< (n_envs) float32, of the last step
   virtual ArrayView success() = 0;     ///< (n_envs) uint8: the goal is reached now
   virtual ArrayView terminated() = 0;  ///< (n_envs) uint8: the episode is over, there is no future to be worth anything
@@ -120,11 +118,6 @@ class Task {
   /// (n_envs, terms) float32 of spec().reward_terms, whose sum the reward is.
   virtual ArrayView reward_terms();
 
-  /// The present pictures of a camera: (n_envs, height, width, 3) uint8, row 0 is the top, in host memory; only the
-  /// rows of `envs` are up to date. A picture is drawn once, however often it is asked for. Throws Error for a camera
-  /// that the task does not have, naming the nearest.
-  virtual ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs);
-
   /// The present picture of one environment for a video, upright: (height, width, 3) uint8 in host memory, valid until
   /// the next call. What picture() gives stays the same to the bit. A task that draws at one size only shows that,
   /// enlarged. Throws Error as picture() does.
@@ -133,14 +126,23 @@ class Task {
   /// Who can do the task; null where there is none. `seed` keys what it draws. It must not outlive the task.
   virtual std::unique_ptr<Actor> make_expert(std::uint64_t seed);
 
-  /// The task's own settings (TaskSettings::overrides), a line each with default and meaning; "" where there are none.
-  virtual std::string settings_help() const { return ""; }
+  /// The task's own settings (TaskSettings::overrides); null: there are none.
+  virtual TaskFields settings() const { return nullptr; }
+
+  /// The state of all environments: what their future depends on, and what the views show. A task of the same name,
+  /// settings and engine that loads it goes on with the same bits; its environments may be some of those that were saved,
+  /// or of several tasks.
+  TaskState save();
+  /// Throws Error, naming `source` and the array, where the state is another task's; then the environments have to be
+  /// reset.
+  void load(const TaskState& state, const std::string& source);
 
   /// Lines that the report and a recording keep beside the spec: engine, renderer, settings. JSON text.
   virtual std::string description() const { return "{}"; }
 
-  /// Index into spec().observations. Throws Error naming the nearest field.
-  std::size_t observation_index(std::string_view name) const;
+ protected:
+  /// Adds every array of the state. Where state.loads(), what depends on them is brought up to date afterwards.
+  virtual void visit_state(StateVisitor& state) = 0;
 
  private:
   std::vector<std::uint8_t> enlarged_;  ///< film() of tasks that draw at one size

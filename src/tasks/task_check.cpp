@@ -28,7 +28,7 @@ constexpr std::uint64_t kSeed = 20, kOtherSeed = 21, kThirdSeed = 22;
 /// A NaN that no arithmetic makes: what still holds it was not written.
 constexpr std::uint32_t kUnwritten = 0x7fc5eed5u;
 
-std::size_t as_size(std::int64_t n) {
+std::size_t to_size(std::int64_t n) {
   return static_cast<std::size_t>(n);
 }
 
@@ -63,9 +63,9 @@ class Player {
   explicit Player(std::unique_ptr<Task> task)
       : task_(std::move(task)),
         spec_(task_->spec()),
-        actions_(as_size(task_->n_envs() * spec_.action.width())),
-        seeds_(as_size(task_->n_envs())),
-        ages_(as_size(task_->n_envs())) {
+        actions_(to_size(task_->n_envs() * spec_.action.width())),
+        seeds_(to_size(task_->n_envs())),
+        ages_(to_size(task_->n_envs())) {
     if (auto* scene = dynamic_cast<SceneTask*>(task_.get())) scene->watch_writes();
   }
 
@@ -75,7 +75,7 @@ class Player {
   void reset(const std::vector<std::int32_t>& envs, const std::vector<std::uint64_t>& seeds) {
     poison(envs);
     task_->reset(envs, seeds);
-    for (std::size_t i = 0; i < envs.size(); ++i) seeds_[as_size(envs[i])] = seeds[i], ages_[as_size(envs[i])] = 0;
+    for (std::size_t i = 0; i < envs.size(); ++i) seeds_[to_size(envs[i])] = seeds[i], ages_[to_size(envs[i])] = 0;
     for (const std::int32_t env : envs) look_at_observations(env, "after a reset");
   }
 
@@ -84,15 +84,15 @@ class Player {
     const std::int64_t width = spec_.action.width();
     std::vector<std::int32_t> going;
     for (std::int32_t env = 0; env < task_->n_envs(); ++env) {
-      draw_actions(spec_.action, seeds_[as_size(env)], ages_[as_size(env)],
-                   std::span(actions_).subspan(as_size(env * width), as_size(width)));
-      ++ages_[as_size(env)];
+      draw_actions(spec_.action, seeds_[to_size(env)], ages_[to_size(env)],
+                   std::span(actions_).subspan(to_size(env * width), to_size(width)));
+      ++ages_[to_size(env)];
       if (!broken(env)) going.push_back(env);
     }
     poison(going);
     task_->step(make_view(actions_.data(), {task_->n_envs(), width}));
     for (const std::int32_t env : going) {
-      const std::string when = format("in step {} of seed {}", ages_[as_size(env)], seeds_[as_size(env)]);
+      const std::string when = format("in step {} of seed {}", ages_[to_size(env)], seeds_[to_size(env)]);
       if (broken(env)) {
         found_.note(found_.broken, format("the simulation breaks {}, under random actions", when));
         continue;
@@ -102,15 +102,15 @@ class Player {
     }
   }
 
-  bool broken(std::int32_t env) { return task_->broken().span<std::uint8_t>()[as_size(env)] != 0; }
+  bool broken(std::int32_t env) { return task_->broken().span<std::uint8_t>()[to_size(env)] != 0; }
 
   /// The bits of all that an environment shows.
   void append_bits(std::int32_t env, std::vector<std::uint32_t>& bits) {
     for (std::size_t f = 0; f < spec_.observations.size(); ++f)
       for (const float x : row_of(f, env)) bits.push_back(std::bit_cast<std::uint32_t>(x));
-    bits.push_back(std::bit_cast<std::uint32_t>(task_->reward().span<float>()[as_size(env)]));
+    bits.push_back(std::bit_cast<std::uint32_t>(task_->reward().span<float>()[to_size(env)]));
     for (const ArrayView& flags : {task_->success(), task_->terminated(), task_->truncated(), task_->broken()})
-      bits.push_back(flags.span<std::uint8_t>()[as_size(env)]);
+      bits.push_back(flags.span<std::uint8_t>()[to_size(env)]);
   }
 
   /// The episode of `seed` in this environment, the others going on: the bits of every moment.
@@ -125,13 +125,19 @@ class Player {
     return moments;
   }
 
+  /// Goes on where the other one is.
+  void load(Player& other) {
+    task_->load(other.task_->save(), "the check");
+    seeds_ = other.seeds_, ages_ = other.ages_;
+  }
+
   const Findings& found() const { return found_; }
 
  private:
   std::span<float> row_of(std::size_t field, std::int32_t env) {
-    const auto width = as_size(spec_.observations[field].elements());
+    const auto width = to_size(spec_.observations[field].elements());
     const std::span<float> all = task_->observation(field).span<float>();
-    return all.size() < (as_size(env) + 1) * width ? std::span<float>() : all.subspan(as_size(env) * width, width);
+    return all.size() < (to_size(env) + 1) * width ? std::span<float>() : all.subspan(to_size(env) * width, width);
   }
   void poison(const std::vector<std::int32_t>& envs) {
     for (std::size_t f = 0; f < spec_.observations.size(); ++f)
@@ -159,7 +165,7 @@ class Player {
   }
 
   void look_at_rewards(std::int32_t env, const std::string& when) {
-    const float reward = task_->reward().span<float>()[as_size(env)];
+    const float reward = task_->reward().span<float>()[to_size(env)];
     if (!std::isfinite(reward)) found_.note(found_.rewards, format("the reward is {} {}", reward, when));
     const ArrayView terms = task_->reward_terms();
     if (terms.shape[1] == 0) return;
@@ -170,7 +176,7 @@ class Player {
     }
     double sum = 0, size = 0;
     for (std::size_t i = 0; i < spec_.reward_terms.size(); ++i) {
-      const auto term = static_cast<double>(terms.span<float>()[as_size(env) * spec_.reward_terms.size() + i]);
+      const auto term = static_cast<double>(terms.span<float>()[to_size(env) * spec_.reward_terms.size() + i]);
       if (!std::isfinite(term))
         found_.note(found_.rewards, format("the term '{}' is {} {}", spec_.reward_terms[i], term, when));
       sum += term, size += std::abs(term);
@@ -194,7 +200,7 @@ class Player {
 };
 
 std::vector<std::int32_t> all_of(const Task& task) {
-  std::vector<std::int32_t> envs(as_size(task.n_envs()));
+  std::vector<std::int32_t> envs(to_size(task.n_envs()));
   std::iota(envs.begin(), envs.end(), 0);
   return envs;
 }
@@ -263,8 +269,8 @@ std::string where_they_part(const std::vector<std::vector<std::uint32_t>>& a,
       if (a[t][i] == b[t][i]) continue;
       std::size_t at = i;
       for (const FieldSpec& field : spec.observations) {
-        if (at < as_size(field.elements())) return format("'{}' [{}] in step {}", field.name, at, t);
-        at -= as_size(field.elements());
+        if (at < to_size(field.elements())) return format("'{}' [{}] in step {}", field.name, at, t);
+        at -= to_size(field.elements());
       }
       constexpr const char* kOthers[] = {"the reward", "success", "terminated", "truncated", "broken"};
       return format("{} in step {}", kOthers[std::min<std::size_t>(at, 4)], t);
@@ -291,18 +297,31 @@ CheckRow check_replay(Player& used, std::int64_t steps) {
   return passed("replay", format("{} steps of a seed have the same bits again, after others, elsewhere", steps));
 }
 
-/// As a training resumes: the episodes that are running are played again in a program that has just started.
+/// As a training resumes: a program that has just started loads what was saved in the middle of an episode, and goes on
+/// with that episode and the next.
 CheckRow check_resume(Player& used, const MakeTask& make, std::int64_t steps) {
-  const auto before = used.play(1, kOtherSeed, steps);
-  Player fresh(make(1));
-  const auto after = fresh.play(0, kOtherSeed, steps);
-  if (const std::string where = where_they_part(before, after, used.spec()); !where.empty())
-    return failed("resume",
-                  format("an episode after others is not that of a program that has just started: {}; a run that goes "
-                         "on has other bits",
-                         where),
-                  kOfItsEpisode);
-  return passed("resume", "an episode after others has the bits of one in a program that has just started");
+  used.play(1, kOtherSeed, steps / 2);
+  Player fresh(make(kEnvs));
+  fresh.load(used);
+  std::vector<std::vector<std::uint32_t>> moments[2];
+  for (Player* player : {&used, &fresh}) {
+    auto& seen = moments[player == &fresh];
+    player->append_bits(1, seen.emplace_back());
+    for (std::int64_t i = 0; i < steps / 2; ++i) {
+      player->step();
+      player->append_bits(1, seen.emplace_back());
+    }
+    const auto next = player->play(1, kThirdSeed, steps / 2);
+    seen.insert(seen.end(), next.begin(), next.end());
+  }
+  if (const std::string where = where_they_part(moments[0], moments[1], used.spec()); !where.empty())
+    return failed(
+        "resume",
+        format("a task that was saved does not go on in a program that has just started: {}; a run that goes on "
+               "has other bits",
+               where),
+        "visit_variables() adds whatever the task remembers, and an episode is a function of its seed");
+  return passed("resume", "what was saved goes on with the same bits in a program that has just started");
 }
 
 /// What steps pay, up to the first success of each episode.
@@ -314,7 +333,7 @@ class Payments final : public RolloutObserver {
     const auto success = task.success().span<std::uint8_t>(), over = task.terminated().span<std::uint8_t>(),
                broken = task.broken().span<std::uint8_t>();
     for (const RunningEpisode& r : running) {
-      const std::size_t env = as_size(r.env);
+      const std::size_t env = to_size(r.env);
       if (done_[r.episode] || broken[env]) continue;
       const auto paid = static_cast<double>(reward[env]);
       if (!success[env]) {
@@ -356,7 +375,7 @@ CheckRow check_success(const MakeTask& make, const CheckSettings& settings) {
   std::unique_ptr<Actor> actor = task->make_expert(0);
   const bool by_expert = actor != nullptr;
   if (!actor) actor = make_random_actor(1);
-  Payments payments(as_size(settings.episodes));
+  Payments payments(to_size(settings.episodes));
   // Random actions seldom succeed late.
   const std::int64_t steps = by_expert ? 0 : std::min<std::int64_t>(task->spec().horizon, 5 * settings.steps);
   run_episodes(*task, *actor, consecutive_seeds(1000, settings.episodes), {.max_steps = steps, .instruction = ""},

@@ -109,6 +109,29 @@ TEST(Environments, AStateOfOtherEnvironmentsIsRefused) {
   }
 }
 
+// Of another engine, of other settings of the task, or of a version that kept actions: the run goes on with new episodes.
+TEST(Environments, AStateThatTheTaskCannotTakeBeginsNewEpisodes) {
+  const PointSettings settings{.n_envs = 5, .horizon = 50, .edge = 100};
+  PointTask task(settings);
+  Environments environments(task, 3);
+  for (std::uint64_t step = 0; step < 7; ++step) environments.step(pushes(5, step));
+  weights::NamedTensors less = environments.state(), old = environments.state();
+  std::erase_if(less, [](const auto& named) { return named.first == "envs.task.wind"; });
+  std::erase_if(old, [](const auto& named) { return named.first.starts_with("envs.task."); });
+  old.emplace_back("envs.actions", torch::zeros({5, 7, 2}));
+  for (const weights::NamedTensors& state : {less, old}) {
+    PointTask again(settings);
+    Environments restored(again, 3);
+    const at::Tensor first = restored.observations().clone();
+    restored.restore(state, "the test");
+    EXPECT_EQ(again.resets, 10);
+    EXPECT_EQ(restored.observations().select(1, 1).abs().max().item<float>(), 0) << "they stand still at the start";
+    EXPECT_FALSE(at::equal(restored.observations(), first)) << "not those that the run began with";
+    for (std::uint64_t step = 0; step < 50; ++step) restored.step(pushes(5, step));
+    EXPECT_EQ(restored.episodes().mean_length, 50);
+  }
+}
+
 TEST(Environments, ATaskWithoutRewardsIsRefused) {
   PointTask task({.rewards = false});
   try {

@@ -80,6 +80,19 @@ class PointTask final : public tasks::Task {
   ArrayView truncated() override { return make_view(truncated_.data(), {settings_.n_envs}); }
   ArrayView broken() override { return make_view(broken_.data(), {settings_.n_envs}); }
 
+  void visit_state(tasks::StateVisitor& state) override {
+    state.add("position", position_);
+    state.add("speed", speed_);
+    state.add("reward", reward_);
+    state.add("wind", wind_);
+    state.add("seed", seed_);
+    state.add("step", step_);
+    state.add("success", success_);
+    state.add("terminated", terminated_);
+    state.add("truncated", truncated_);
+    state.add("broken", broken_);
+  }
+
   int resets = 0;  ///< environments that were reset so far
 
  private:

@@ -58,6 +58,15 @@ class RecallTask final : public tasks::Task {
   ArrayView truncated() override { return make_view(truncated_.data(), {n_}); }
   ArrayView broken() override { return make_view(broken_.data(), {n_}); }
 
+  void visit_state(tasks::StateVisitor& state) override {
+    state.add("sign", sign_);
+    state.add("shown", shown_);
+    state.add("age", age_);
+    state.add("reward", reward_);
+    state.add("step", step_);
+    state.add("truncated", truncated_);
+  }
+
  private:
   int n_;
   tasks::TaskSpec spec_;

@@ -118,6 +118,48 @@ TEST_P(SceneApi, ForcesThatAreWrittenAfterStepsOrComeWithAStateAct) {
   std::filesystem::remove(path);
 }
 
+/// Copies the state of an environment, parameters included.
+void copy_environment(Engine& from, std::int64_t env, Engine& to, std::int64_t to_env) {
+  const auto copy = [&](const ArrayView& source, const ArrayView& target) {
+    ASSERT_EQ(source.shape[1], target.shape[1]);
+    const std::size_t bytes = element_size(source.type);
+    const auto at = [&](const ArrayView& v, std::int64_t e, std::int64_t i) {
+      return static_cast<std::uint8_t*>(v.data) + static_cast<std::size_t>(e * v.strides[0] + i * v.strides[1]) * bytes;
+    };
+    for (std::int64_t i = 0; i < source.shape[1]; ++i) std::memcpy(at(target, to_env, i), at(source, env, i), bytes);
+  };
+  for (const std::string& name : from.state_names())
+    copy(from.state_array(name, Access::kRead), to.state_array(name, Access::kWrite));
+  for (int p = 0; p < kParameterCount; ++p)
+    if (from.parameters_in_use().test(static_cast<std::size_t>(p)))
+      copy(from.parameter(static_cast<Parameter>(p)), to.parameter(static_cast<Parameter>(p)));
+  to.state_written();
+}
+
+TEST_P(SceneApi, RowsOfAStateGoOnInASceneOfAnotherNumberOfEnvironments) {
+  Scene scene(options()), other(options());
+  for (const auto& [each, n] : {std::pair{&scene, 3}, std::pair{&other, 2}}) {
+    each->add_entity(Mjcf{kModels + "arm.xml"});
+    each->build(n);
+  }
+  const std::vector<float> values = scene.engine().model_values(Parameter::kLinkMass);
+  scene.set_parameter(Parameter::kLinkMass, std::vector<float>{2.5f * values.back()}, {2},
+                      {static_cast<std::int32_t>(values.size()) - 1});
+  const int last = field_size(scene.info(), Field::kQfrcApplied) - 1;
+  write_value(scene, Field::kQfrcApplied, 2, last, 5);
+  for (int i = 0; i < 5; ++i) scene.step();
+  for (int i = 0; i < 9; ++i) other.step();
+  copy_environment(scene.engine(), 2, other.engine(), 0);
+  copy_environment(scene.engine(), 0, other.engine(), 1);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(other.get_qpos({0}), scene.get_qpos({2})) << i;
+    ASSERT_EQ(other.get_qpos({1}), scene.get_qpos({0})) << i;
+    ASSERT_EQ(other.get_qvel({0}), scene.get_qvel({2})) << i;
+    scene.step(), other.step();
+  }
+  EXPECT_NE(scene.get_qpos({2}), scene.get_qpos({0}));
+}
+
 TEST_P(SceneApi, AStateOfAnotherModelOfTheSameSizesIsRefused) {
   const auto path = file("other.state");
   const std::string xml = read_file(kModels + "arm.xml");

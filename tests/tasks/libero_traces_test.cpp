@@ -47,8 +47,8 @@ Differences replay(const SceneFolder& folder, int trace) {
     const auto width = array.values.size() / static_cast<std::size_t>(array.shape[0]);
     return std::span(array.values).subspan(i * width, width);
   };
-  const Observations observations(simulation);
-  Observations::Workspace w(simulation);
+  const SensorReadings observations(simulation);
+  SensorReadings::Workspace w(simulation);
   std::map<std::string, std::vector<double>> seen;
   const auto look = [&] {
     observations.read(simulation.seen(0), w, [&](std::size_t field, std::span<const double> numbers) {

@@ -90,6 +90,16 @@ class LineTask : public tasks::Task {
   }
   std::unique_ptr<tasks::Actor> make_expert(std::uint64_t) override;
   std::string description() const override { return R"({"engine": "none"})"; }
+  void visit_state(tasks::StateVisitor& state) override {
+    state.add("x", x_);
+    state.add("clock", clock_);
+    state.add("reward", reward_);
+    state.add("seed", seed_);
+    state.add("success", success_);
+    state.add("terminated", terminated_);
+    state.add("truncated", truncated_);
+    state.add("broken", broken_);
+  }
 
  private:
   tasks::TaskSpec spec_;

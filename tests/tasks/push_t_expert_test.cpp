@@ -1,11 +1,11 @@
-#include "tasks/push_t_expert.h"
+#include "tasks/push_t/push_t_expert.h"
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "tasks/push_t_path.h"
+#include "tasks/push_t/push_t_path.h"
 
 namespace cohort::tasks {
 namespace {

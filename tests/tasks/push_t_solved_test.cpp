@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/actor.h"
-#include "tasks/push_t_expert.h"
+#include "tasks/push_t/push_t_expert.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
 

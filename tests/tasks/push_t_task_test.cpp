@@ -1,4 +1,4 @@
-#include "tasks/push_t_task.h"
+#include "tasks/push_t/push_t_task.h"
 
 #include <cmath>
 #include <string>
@@ -9,7 +9,7 @@
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "tasks/actor.h"
-#include "tasks/push_t.h"
+#include "tasks/push_t/push_t.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
 
@@ -119,6 +119,33 @@ TEST(PushTTask, WhatItHasNotIsRefusedByName) {
   EXPECT_THROW(task->reset(env, seed), Error);
   EXPECT_THROW(task->picture("top", env), Error);
   EXPECT_NE(message_of([] { make_task("push_t", {}); }).find("did you mean 'push-t'?"), std::string::npos);
+}
+
+TEST(PushTTask, WhatWasSavedGoesOnWithTheSameBits) {
+  for (const char* meaning : {"target", "offset"}) {
+    const TaskSettings settings{.n_envs = 3, .threads = 2, .overrides = {std::string("action=") + meaning}};
+    const auto task = make_push_t_task(settings), again = make_push_t_task(settings);
+    const std::vector<std::int32_t> all{0, 1, 2}, one{1};
+    task->reset(all, std::vector<std::uint64_t>{1, 2, 3});
+    const auto actor = make_random_actor(4);
+    std::vector<float> actions(6);
+    const ArrayView view = make_view(actions.data(), {3, 2});
+    actor->begin(all, std::vector<std::uint64_t>{1, 2, 3}, "");
+    for (int t = 0; t < 40; ++t) {
+      if (t == 15) task->reset(one, std::vector<std::uint64_t>{7});
+      actor->act(*task, all, view);
+      task->step(view);
+    }
+    again->load(task->save(), "the test");
+    for (int t = 0; t < 20; ++t) {
+      for (std::size_t f = 0; f < task->spec().observations.size(); ++f) {
+        const auto a = task->observation(f).span<float>(), b = again->observation(f).span<float>();
+        ASSERT_TRUE(std::equal(a.begin(), a.end(), b.begin())) << meaning << ", step " << t;
+      }
+      actor->act(*task, all, view);
+      task->step(view), again->step(view);
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Push-T against gym-pusht's own resets and steps (make_push_t_fixtures.py), and against closed forms.
-#include "tasks/push_t.h"
+#include "tasks/push_t/push_t.h"
 
 #include <cmath>
 #include <filesystem>

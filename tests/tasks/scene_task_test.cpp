@@ -290,7 +290,8 @@ class GivenModel final : public SceneTask {
   void start(int, const RandomStream&, Start& start) override { start.qvel[0] = 1; }
   void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
   void observe(int, const EnvState& now, ObservationRows& out) override { out.put(0, {now.qpos[0]}); }
-  Judgement judge(int, const EnvState&, std::span<float>) override { return {}; }
+  Judgement judge(int, const EnvState&, Terms&) override { return {}; }
+  void visit_variables(StateVisitor&) override {}
 };
 
 TEST(SceneTask, AModelIsAFileOrATextWithAFolderAndItsFilesLieBesideIt) {
@@ -345,13 +346,13 @@ TEST(SceneTask, SensorsAreThoseOfTheStateAfterTheStep) {
   const std::int32_t envs[] = {0};
   const std::uint64_t seeds[] = {0};
   task.reset(envs, seeds);
-  EXPECT_EQ(task.state(0).left[6], 0);
-  EXPECT_EQ(task.state(0).left[7], 1);
+  EXPECT_EQ(task.state(0).derived[6], 0);
+  EXPECT_EQ(task.state(0).derived[7], 1);
   std::vector<float> action{0};
   task.step(make_view(action.data(), {1, 1}));
-  EXPECT_EQ(task.state(0).left.size(), 8u);  // two links' positions before
-  EXPECT_GT(task.state(0).left[6], 0.01);
-  EXPECT_EQ(task.state(0).left[6], task.state(0).qpos[0]);
+  EXPECT_EQ(task.state(0).derived.size(), 8u);  // two links' positions before
+  EXPECT_GT(task.state(0).derived[6], 0.01);
+  EXPECT_EQ(task.state(0).derived[6], task.state(0).qpos[0]);
 }
 
 }  // namespace

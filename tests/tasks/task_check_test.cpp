@@ -83,7 +83,7 @@ class Flawed final : public SceneTask {
     if (mistake_ == "start") start.qpos[1] = 1;
     if (mistake_ == "unseeded") start.qpos[0] += 1e-3 * ++begun_;
   }
-  void begun(std::span<const std::int32_t> envs) override {
+  void after_start(std::span<const std::int32_t> envs) override {
     // The call for randomisation that simulate.md shows: its draw counts over episodes.
     if (mistake_ == "randomize")
       scene().randomize_parameter(sim::Parameter::kLinkMass, 0.7, 1.3,
@@ -107,7 +107,7 @@ class Flawed final : public SceneTask {
     out[1][0] = static_cast<float>(now.qvel[0]) + (mistake_ == "env" ? static_cast<float>(env) : 0.0f);
     if (mistake_ == "nan" && now.step > 5) out[1][0] = std::nanf("");
   }
-  Judgement judge(int, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int, const EnvState& now, Terms& terms) override {
     const double missing = std::abs(1 - now.qpos[0]);
     if (mistake_ == "sparse" || !terms.empty()) {
       terms[0] = static_cast<float>(mistake_ == "hover" ? 1 - missing : -missing);
@@ -116,6 +116,7 @@ class Flawed final : public SceneTask {
     }
     return {.success = missing < 0.05};
   }
+  void visit_variables(StateVisitor&) override {}
   void expert(int, const EnvState& now, std::span<float> action) override {
     action[0] = static_cast<float>(std::clamp(8 * (1 - now.qpos[0]) - 4 * now.qvel[0], -1.0, 1.0));
   }

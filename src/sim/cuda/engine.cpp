@@ -233,6 +233,7 @@ class CudaEngine final : public BatchedEngine {
   void write_memory(void* to, const void* from, std::size_t bytes) override {
     need(cuda::upload(device_, stream(), to, from, bytes), device_, "the state cannot be written");
   }
+  bool is_host() const override { return false; }
   void settle() override { flush_all(); }
   void state_loaded() override {
     for (Mirror& mirror : mirrors_) mirror.valid = mirror.dirty = false;

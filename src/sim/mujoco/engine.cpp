@@ -344,6 +344,18 @@ class MujocoEngine final : public Engine {
     if (any) commit_parameters();
   }
 
+  std::vector<std::string> state_names() const override { return {"state", field_name(Field::kStatus)}; }
+  ArrayView state_array(const std::string& name, Access) override {
+    if (name == field_name(Field::kStatus)) return view(Field::kStatus);
+    COHORT_THROW_UNLESS(name == "state", "no array of MuJoCo's state is called '{}'", name);
+    const auto width = static_cast<int>(width_);
+    return rows(mjb_state(batch_.get()), ElementType::kFloat64, n_, width, width);
+  }
+  void state_written() override {
+    if (expanded_.any()) commit_parameters();
+  }
+  ParameterSet parameters_in_use() const override { return expanded_; }
+
   MemoryPlan memory() const override { return plan_of(*model_, info_, threads_, expanded_, step_leaves_); }
 
   std::string error_text(int env) const override { return errors_.at(static_cast<std::size_t>(env)); }

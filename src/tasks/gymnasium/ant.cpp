@@ -4,7 +4,6 @@
 
 #include "tasks/gymnasium/gymnasium_task.h"
 #include "tasks/gymnasium/gymnasium_tasks.h"
-#include "tasks/registry.h"
 
 namespace cohort::tasks {
 namespace {
@@ -45,7 +44,7 @@ class Ant final : public GymnasiumTask {
       : GymnasiumTask(settings, kAnt, ant_setup(settings)), torso_(scene().info().link("torso")) {}
 
  private:
-  double position(const EnvState& now) const override { return left_point(now, kAntLinkPos, torso_)[0]; }
+  double position(const EnvState& now) const override { return derived_point(now, kAntLinkPos, torso_)[0]; }
 
   void start(int, const RandomStream& random, Start& start) override {
     add_uniform(start.qpos, kAntNoise, random, 0);
@@ -55,21 +54,21 @@ class Ant final : public GymnasiumTask {
   void observe(int, const EnvState& now, ObservationRows& out) override {
     observe_state(now, kAntPlace, std::numeric_limits<double>::infinity(), out);
     // mj_forward, which is what a reset calls, computes no external forces.
-    observe_numbers(left(now, kAntLinkForce).subspan(6), now.step == 0 ? 0 : kAntForceLimit, out[2]);
+    observe_numbers(derived(now, kAntLinkForce).subspan(6), now.step == 0 ? 0 : kAntForceLimit, out["cfrc_ext"]);
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const bool well = now.qpos[2] >= kAntHeight[0] && now.qpos[2] <= kAntHeight[1];
     if (!terms.empty()) {
       double squares = 0;
-      for (const double force : left(now, kAntLinkForce)) {
+      for (const double force : derived(now, kAntLinkForce)) {
         const double f = std::clamp(force, -kAntForceLimit, kAntForceLimit);
         squares += f * f;
       }
-      terms[0] = static_cast<float>(speed(env, now));
-      terms[1] = static_cast<float>(-kAntCtrlCost * action_squares(env));
-      terms[2] = static_cast<float>(-kAntContactCost * squares);
-      terms[3] = well ? 1.0f : 0.0f;
+      terms.put("forward", speed(env, now));
+      terms.put("ctrl", -kAntCtrlCost * action_squares(env));
+      terms.put("contact", -kAntContactCost * squares);
+      terms.put("survive", well ? 1 : 0);
     }
     return {.success = false, .terminated = !well};
   }
@@ -80,9 +79,9 @@ class Ant final : public GymnasiumTask {
 }  // namespace
 
 void register_ant() {
-  register_task({.name = kAnt.name,
-                 .summary = std::string("gymnasium's: ") + kAnt.summary,
-                 .make = [](const TaskSettings& s) { return std::make_unique<Ant>(s); }});
+  register_gymnasium(
+      kAnt, [](const TaskSettings& s) { return std::make_unique<Ant>(s); },
+      rl_games_ppo("[256,128,64]", {"algorithm.num_mini_batches=2", "max_iterations=2000"}));
 }
 
 }  // namespace cohort::tasks

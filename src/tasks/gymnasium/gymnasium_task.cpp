@@ -6,6 +6,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "tasks/registry.h"
 
 namespace cohort::tasks {
 namespace {
@@ -40,14 +41,69 @@ std::string gymnasium_model(const GymnasiumModel& model) {
   return read_file(file);
 }
 
+namespace {
+
+std::string summary_of(const GymnasiumModel& model) {
+  return format("gymnasium's: {}", model.summary);
+}
+
+SceneTaskSettings defaults_of(const GymnasiumModel& model) {
+  SceneTaskSettings defaults;
+  defaults.horizon = model.horizon;
+  defaults.end_on_success = false;  // there is none
+  return defaults;
+}
+
+}  // namespace
+
+void register_gymnasium(const GymnasiumModel& model, std::function<std::unique_ptr<Task>(const TaskSettings&)> make,
+                        std::vector<std::string> ppo) {
+  register_task({.name = model.name,
+                 .summary = summary_of(model),
+                 .make = std::move(make),
+                 .settings = [&model] { return fields_of(defaults_of(model)); },
+                 .ppo = std::move(ppo)});
+}
+
+std::vector<std::string> rl_games_ppo(const std::string& hidden_dims, std::vector<std::string> more) {
+  std::vector<std::string> ppo{"n_envs=64",
+                               "num_steps_per_env=64",
+                               "reward_scale=0.1",
+                               "init_at_random_ep_len=true",
+                               "policy.actor_hidden_dims=" + hidden_dims,
+                               "policy.critic_hidden_dims=" + hidden_dims,
+                               "algorithm.num_learning_epochs=4",
+                               "algorithm.learning_rate=3e-4",
+                               "algorithm.desired_kl=0.008",
+                               "algorithm.entropy_coef=0"};
+  ppo.insert(ppo.end(), more.begin(), more.end());
+  return ppo;
+}
+
+std::vector<std::string> cleanrl_ppo(std::vector<std::string> more) {
+  std::vector<std::string> ppo{"n_envs=64",
+                               "num_steps_per_env=32",
+                               "init_at_random_ep_len=true",
+                               "max_iterations=488",
+                               "policy.actor_hidden_dims=[64,64]",
+                               "policy.critic_hidden_dims=[64,64]",
+                               "policy.activation=tanh",
+                               "algorithm.num_learning_epochs=10",
+                               "algorithm.num_mini_batches=32",
+                               "algorithm.learning_rate=3e-4",
+                               "algorithm.schedule=fixed",
+                               "algorithm.entropy_coef=0",
+                               "algorithm.max_grad_norm=0.5"};
+  ppo.insert(ppo.end(), more.begin(), more.end());
+  return ppo;
+}
+
 SceneTaskSetup gymnasium_setup(const TaskSettings& settings, const GymnasiumModel& model) {
-  SceneTaskSettings own;
-  own.horizon = model.horizon;
-  own.end_on_success = false;  // there is none
+  SceneTaskSettings own = defaults_of(model);
   SceneTaskSetup setup = read_settings(settings, own);
   TaskSpec& spec = setup.spec;
   spec.name = model.name;
-  spec.summary = format("gymnasium's: {}", model.summary);
+  spec.summary = summary_of(model);
   spec.instruction = model.summary;
   if (model.has_camera) spec.cameras = {"track"};
   for (int i = 0; i < model.nu; ++i) {
@@ -68,17 +124,17 @@ GymnasiumTask::GymnasiumTask(const TaskSettings& settings, const GymnasiumModel&
   COHORT_THROW_UNLESS(info.nq == model.nq && info.nv == model.nv && info.nu == model.nu,
                       "{}: {} is another model than gymnasium 1.4's: nq {}, nv {}, nu {}", model.name, model.file,
                       info.nq, info.nv, info.nu);
-  left_at_ = {0};
+  derived_at_ = {0};
   for (const sim::Field field : setup.leaves)
-    left_at_.push_back(left_at_.back() + static_cast<std::size_t>(sim::field_size(info, field)));
+    derived_at_.push_back(derived_at_.back() + static_cast<std::size_t>(sim::field_size(info, field)));
 }
 
-std::span<const double> GymnasiumTask::left(const EnvState& now, std::size_t i) const {
-  return now.left.subspan(left_at_[i], left_at_[i + 1] - left_at_[i]);
+std::span<const double> GymnasiumTask::derived(const EnvState& now, std::size_t i) const {
+  return now.derived.subspan(derived_at_[i], derived_at_[i + 1] - derived_at_[i]);
 }
 
-std::span<const double> GymnasiumTask::left_point(const EnvState& now, std::size_t i, int link) const {
-  return left(now, i).subspan(3 * static_cast<std::size_t>(link), 3);
+std::span<const double> GymnasiumTask::derived_point(const EnvState& now, std::size_t i, int link) const {
+  return derived(now, i).subspan(3 * static_cast<std::size_t>(link), 3);
 }
 
 double GymnasiumTask::speed(int env, const EnvState& now) const {

@@ -9,6 +9,8 @@
 ///     ... start(), observe(), judge() of SceneTask
 ///   };
 #pragma once
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,17 @@ struct GymnasiumModel {
 /// set-up's wheels. Throws Error, with the command that brings it, where it is not there.
 std::string gymnasium_model(const GymnasiumModel& model);
 
+/// Registers the task of this model.
+void register_gymnasium(const GymnasiumModel& model, std::function<std::unique_ptr<Task>(const TaskSettings&)> make,
+                        std::vector<std::string> ppo = {});
+
+/// PPO's settings (TaskEntry::ppo) of rl_games for gymnasium's runners in many environments (Denys88/rl_games,
+/// configs/mujoco/*_envpool.yaml), with hidden layers "[256,128,64]", and what is given behind them.
+std::vector<std::string> rl_games_ppo(const std::string& hidden_dims, std::vector<std::string> more);
+/// And of CleanRL for a million steps (vwxyzjn/cleanrl, ppo_continuous_action.py), its 2,048 steps of a rollout shared
+/// out.
+std::vector<std::string> cleanrl_ppo(std::vector<std::string> more = {});
+
 /// All of a setup but observations and reward terms, with settings read.
 SceneTaskSetup gymnasium_setup(const TaskSettings& settings, const GymnasiumModel& model);
 
@@ -49,9 +62,9 @@ class GymnasiumTask : public SceneTask {
   /// Sum of the last action's squares.
   double action_squares(int env) const { return squares_[static_cast<std::size_t>(env)]; }
   /// SceneTaskSetup::leaves[i] of this state.
-  std::span<const double> left(const EnvState& now, std::size_t i) const;
+  std::span<const double> derived(const EnvState& now, std::size_t i) const;
   /// Of a link, x y z, in leaves[i], which has three numbers of each.
-  std::span<const double> left_point(const EnvState& now, std::size_t i, int link) const;
+  std::span<const double> derived_point(const EnvState& now, std::size_t i, int link) const;
 
   /// qpos from `skip` on, and all of qvel within +-limit, to the first two fields.
   static void observe_state(const EnvState& now, std::size_t skip, double limit, ObservationRows& out);
@@ -64,10 +77,15 @@ class GymnasiumTask : public SceneTask {
 
  private:
   void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) final;
+  /// The tasks themselves remember nothing.
+  void visit_variables(StateVisitor& state) final {
+    state.add("position_before", before_);
+    state.add("action_squares", squares_);
+  }
 
   double period_;
   std::vector<double> before_, squares_;  // (n_envs)
-  std::vector<std::size_t> left_at_;      // where each of the leaves begins, and the end
+  std::vector<std::size_t> derived_at_;   // where each of the leaves begins, and the end
 };
 
 }  // namespace cohort::tasks

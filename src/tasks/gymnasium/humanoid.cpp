@@ -4,7 +4,6 @@
 
 #include "tasks/gymnasium/gymnasium_task.h"
 #include "tasks/gymnasium/gymnasium_tasks.h"
-#include "tasks/registry.h"
 
 namespace cohort::tasks {
 namespace {
@@ -66,7 +65,7 @@ class Humanoid final : public GymnasiumTask {
  private:
   /// x of the centre of mass.
   double position(const EnvState& now) const override {
-    const std::span<const double> com = left(now, kHumanoidCom);
+    const std::span<const double> com = derived(now, kHumanoidCom);
     double sum = 0;
     for (std::size_t k = 0; k < masses_.size(); ++k) sum += masses_[k] * com[3 * k];
     return sum / mass_;
@@ -80,22 +79,22 @@ class Humanoid final : public GymnasiumTask {
   void observe(int, const EnvState& now, ObservationRows& out) override {
     constexpr double kAny = std::numeric_limits<double>::infinity();
     observe_state(now, kHumanoidPlace, kAny, out);
-    observe_numbers(left(now, kHumanoidInertia).subspan(10), kAny, out[2]);
-    observe_numbers(left(now, kHumanoidVelocity).subspan(6), kAny, out[3]);
-    observe_numbers(left(now, kHumanoidActuator).subspan(kHumanoidRoot), kAny, out[4]);
+    observe_numbers(derived(now, kHumanoidInertia).subspan(10), kAny, out["cinert"]);
+    observe_numbers(derived(now, kHumanoidVelocity).subspan(6), kAny, out["cvel"]);
+    observe_numbers(derived(now, kHumanoidActuator).subspan(kHumanoidRoot), kAny, out["qfrc_actuator"]);
     // mj_forward, which is what a reset calls, computes no external forces.
-    observe_numbers(left(now, kHumanoidForce).subspan(6), now.step == 0 ? 0 : kAny, out[5]);
+    observe_numbers(derived(now, kHumanoidForce).subspan(6), now.step == 0 ? 0 : kAny, out["cfrc_ext"]);
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const bool well = now.qpos[2] > kHumanoidHeight[0] && now.qpos[2] < kHumanoidHeight[1];
     if (!terms.empty()) {
       double squares = 0;
-      for (const double force : left(now, kHumanoidForce)) squares += force * force;
-      terms[0] = static_cast<float>(kHumanoidForward * speed(env, now));
-      terms[1] = static_cast<float>(-kHumanoidCtrlCost * action_squares(env));
-      terms[2] = static_cast<float>(-std::min(kHumanoidContactCost * squares, kHumanoidMostContactCost));
-      terms[3] = static_cast<float>(well ? kHumanoidHealthy : 0.0);
+      for (const double force : derived(now, kHumanoidForce)) squares += force * force;
+      terms.put("forward", kHumanoidForward * speed(env, now));
+      terms.put("ctrl", -kHumanoidCtrlCost * action_squares(env));
+      terms.put("contact", -std::min(kHumanoidContactCost * squares, kHumanoidMostContactCost));
+      terms.put("survive", well ? kHumanoidHealthy : 0.0);
     }
     return {.success = false, .terminated = !well};
   }
@@ -107,9 +106,10 @@ class Humanoid final : public GymnasiumTask {
 }  // namespace
 
 void register_humanoid() {
-  register_task({.name = kHumanoid.name,
-                 .summary = std::string("gymnasium's: ") + kHumanoid.summary,
-                 .make = [](const TaskSettings& s) { return std::make_unique<Humanoid>(s); }});
+  register_gymnasium(
+      kHumanoid, [](const TaskSettings& s) { return std::make_unique<Humanoid>(s); },
+      rl_games_ppo("[512,256,128]", {"algorithm.gamma=0.995", "algorithm.use_clipped_value_loss=false",
+                                     "algorithm.max_grad_norm=0.5", "max_iterations=5000"}));
 }
 
 }  // namespace cohort::tasks

@@ -4,7 +4,6 @@
 
 #include "tasks/gymnasium/gymnasium_task.h"
 #include "tasks/gymnasium/gymnasium_tasks.h"
-#include "tasks/registry.h"
 
 namespace cohort::tasks {
 namespace {
@@ -50,25 +49,25 @@ class InvertedDoublePendulum final : public GymnasiumTask {
   }
 
   void observe(int, const EnvState& now, ObservationRows& out) override {
-    out.put(0, {now.qpos[0]});
-    out.put(1, {std::sin(now.qpos[1]), std::sin(now.qpos[2])});
-    out.put(2, {std::cos(now.qpos[1]), std::cos(now.qpos[2])});
-    observe_numbers(now.qvel, kDoubleLimit, out[3]);
-    observe_numbers(left(now, kDoubleConstraint), kDoubleLimit, out[4]);
+    out.put("cart", {now.qpos[0]});
+    out.put("sin", {std::sin(now.qpos[1]), std::sin(now.qpos[2])});
+    out.put("cos", {std::cos(now.qpos[1]), std::cos(now.qpos[2])});
+    observe_numbers(now.qvel, kDoubleLimit, out["qvel"]);
+    observe_numbers(derived(now, kDoubleConstraint), kDoubleLimit, out["constraint"]);
   }
 
-  Judgement judge(int, const EnvState& now, std::span<float> terms) override {
-    const std::span<const double> pos = left_point(now, kDoubleLinkPos, static_cast<int>(pole_));
-    const std::span<const double> q = left(now, kDoubleLinkQuat).subspan(4 * pole_, 4);
+  Judgement judge(int, const EnvState& now, Terms& terms) override {
+    const std::span<const double> pos = derived_point(now, kDoubleLinkPos, static_cast<int>(pole_));
+    const std::span<const double> q = derived(now, kDoubleLinkQuat).subspan(4 * pole_, 4);
     // The pole's z axis: the rotation's third column.
     const double x = pos[0] + kUpperPole * 2 * (q[1] * q[3] + q[0] * q[2]);
     const double z = pos[2] + kUpperPole * (1 - 2 * (q[1] * q[1] + q[2] * q[2]));
     const bool fallen = z <= kLowestTip;
     if (!terms.empty()) {
       const double v1 = now.qvel[1], v2 = now.qvel[2];
-      terms[0] = static_cast<float>(fallen ? 0.0 : kDoubleHealthy);
-      terms[1] = static_cast<float>(-(0.01 * x * x + (z - 2) * (z - 2)));
-      terms[2] = static_cast<float>(-(1e-3 * v1 * v1 + 5e-3 * v2 * v2));
+      terms.put("survive", fallen ? 0.0 : kDoubleHealthy);
+      terms.put("distance_penalty", -(0.01 * x * x + (z - 2) * (z - 2)));
+      terms.put("velocity_penalty", -(1e-3 * v1 * v1 + 5e-3 * v2 * v2));
     }
     return {.success = false, .terminated = fallen};
   }
@@ -79,9 +78,10 @@ class InvertedDoublePendulum final : public GymnasiumTask {
 }  // namespace
 
 void register_inverted_double_pendulum() {
-  register_task({.name = kDoublePendulum.name,
-                 .summary = std::string("gymnasium's: ") + kDoublePendulum.summary,
-                 .make = [](const TaskSettings& s) { return std::make_unique<InvertedDoublePendulum>(s); }});
+  // Returns of 10,000, which CleanRL divides by their running deviation.
+  register_gymnasium(
+      kDoublePendulum, [](const TaskSettings& s) { return std::make_unique<InvertedDoublePendulum>(s); },
+      cleanrl_ppo({"reward_scale=0.02"}));
 }
 
 }  // namespace cohort::tasks

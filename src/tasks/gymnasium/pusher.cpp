@@ -5,7 +5,6 @@
 
 #include "tasks/gymnasium/gymnasium_task.h"
 #include "tasks/gymnasium/gymnasium_tasks.h"
-#include "tasks/registry.h"
 
 namespace cohort::tasks {
 namespace {
@@ -56,20 +55,20 @@ class Pusher final : public GymnasiumTask {
 
   void observe(int, const EnvState& now, ObservationRows& out) override {
     constexpr double kAny = std::numeric_limits<double>::infinity();
-    observe_numbers(now.qpos, kAny, out[0]);
-    observe_numbers(now.qvel, kAny, out[1]);
-    for (std::size_t i = 0; i < links_.size(); ++i) observe_numbers(left_point(now, 0, links_[i]), kAny, out[2 + i]);
+    observe_numbers(now.qpos, kAny, out["qpos"]);
+    observe_numbers(now.qvel, kAny, out["qvel"]);
+    for (std::size_t i = 0; i < links_.size(); ++i) observe_numbers(derived_point(now, 0, links_[i]), kAny, out[2 + i]);
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     if (!terms.empty()) {
       const auto way = [&](int from, int to) {
-        const std::span<const double> a = left_point(now, 0, from), b = left_point(now, 0, to);
+        const std::span<const double> a = derived_point(now, 0, from), b = derived_point(now, 0, to);
         return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
       };
-      terms[0] = static_cast<float>(-way(links_[1], links_[2]));
-      terms[1] = static_cast<float>(-kPusherCtrl * action_squares(env));
-      terms[2] = static_cast<float>(-kPusherNear * way(links_[1], links_[0]));
+      terms.put("dist", -way(links_[1], links_[2]));
+      terms.put("ctrl", -kPusherCtrl * action_squares(env));
+      terms.put("near", -kPusherNear * way(links_[1], links_[0]));
     }
     return {};
   }
@@ -80,9 +79,8 @@ class Pusher final : public GymnasiumTask {
 }  // namespace
 
 void register_pusher() {
-  register_task({.name = kPusher.name,
-                 .summary = std::string("gymnasium's: ") + kPusher.summary,
-                 .make = [](const TaskSettings& s) { return std::make_unique<Pusher>(s); }});
+  register_gymnasium(
+      kPusher, [](const TaskSettings& s) { return std::make_unique<Pusher>(s); }, cleanrl_ppo());
 }
 
 }  // namespace cohort::tasks

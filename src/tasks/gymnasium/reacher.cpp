@@ -4,7 +4,6 @@
 
 #include "tasks/gymnasium/gymnasium_task.h"
 #include "tasks/gymnasium/gymnasium_tasks.h"
-#include "tasks/registry.h"
 
 namespace cohort::tasks {
 namespace {
@@ -54,24 +53,24 @@ class Reacher final : public GymnasiumTask {
   }
 
   std::array<double, 3> reach(const EnvState& now) const {
-    const std::span<const double> tip = left_point(now, 0, tip_), target = left_point(now, 0, target_);
+    const std::span<const double> tip = derived_point(now, 0, tip_), target = derived_point(now, 0, target_);
     return {tip[0] - target[0], tip[1] - target[1], tip[2] - target[2]};
   }
 
   void observe(int, const EnvState& now, ObservationRows& out) override {
     const std::array<double, 3> from = reach(now);
-    out.put(0, {std::cos(now.qpos[0]), std::cos(now.qpos[1])});
-    out.put(1, {std::sin(now.qpos[0]), std::sin(now.qpos[1])});
-    out.put(2, {now.qpos[2], now.qpos[3]});
-    out.put(3, {now.qvel[0], now.qvel[1]});
-    out.put(4, {from[0], from[1]});
+    out.put("cos", {std::cos(now.qpos[0]), std::cos(now.qpos[1])});
+    out.put("sin", {std::sin(now.qpos[0]), std::sin(now.qpos[1])});
+    out.put("target", {now.qpos[2], now.qpos[3]});
+    out.put("qvel", {now.qvel[0], now.qvel[1]});
+    out.put("reach", {from[0], from[1]});
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     if (!terms.empty()) {
       const std::array<double, 3> from = reach(now);
-      terms[0] = static_cast<float>(-std::hypot(from[0], from[1], from[2]));
-      terms[1] = static_cast<float>(-action_squares(env));
+      terms.put("dist", -std::hypot(from[0], from[1], from[2]));
+      terms.put("ctrl", -action_squares(env));
     }
     return {};
   }
@@ -82,9 +81,8 @@ class Reacher final : public GymnasiumTask {
 }  // namespace
 
 void register_reacher() {
-  register_task({.name = kReacher.name,
-                 .summary = std::string("gymnasium's: ") + kReacher.summary,
-                 .make = [](const TaskSettings& s) { return std::make_unique<Reacher>(s); }});
+  register_gymnasium(
+      kReacher, [](const TaskSettings& s) { return std::make_unique<Reacher>(s); }, cleanrl_ppo());
 }
 
 }  // namespace cohort::tasks

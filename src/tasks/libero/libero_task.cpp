@@ -16,6 +16,7 @@
 #include "tasks/libero/drawer_expert.h"
 #include "tasks/libero/observations.h"
 #include "tasks/registry.h"
+#include "tasks/task_fields.h"
 
 namespace cohort::tasks::libero {
 namespace {
@@ -35,7 +36,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 TaskSpec spec_of(const SceneFolder& folder, const LiberoSettings& settings, const Simulation& simulation,
-                 const Observations& observations) {
+                 const SensorReadings& observations) {
   TaskSpec spec;
   spec.name = folder.task;
   spec.summary = format("{}: {}", folder.suite, folder.language);
@@ -63,15 +64,13 @@ TaskSpec spec_of(const SceneFolder& folder, const LiberoSettings& settings, cons
 
 class LiberoTask final : public Task {
  public:
-  LiberoTask(SceneFolder folder, const LiberoSettings& own, const TaskSettings& settings, std::string help,
-             std::string values)
+  LiberoTask(SceneFolder folder, const LiberoSettings& own, const TaskSettings& settings, TaskFields fields)
       : folder_(std::move(folder)),
         own_(own),
         protocol_(protocol_of(own.protocol, folder_.suite)),
         pictures_settings_(settings.pictures),
         threads_(settings.threads),
-        help_(std::move(help)),
-        values_(std::move(values)),
+        fields_(std::move(fields)),
         simulation_(folder_, simulation_settings(settings, settings.n_envs)),
         observations_(simulation_),
         burners_(simulation_),
@@ -85,7 +84,7 @@ class LiberoTask final : public Task {
     if (pictures_settings_.renderer.empty()) pictures_settings_.renderer = spec_.renderer;
     warm_settings_ = simulation_settings(settings, std::min(settings.threads, n_));
     const std::size_t n = size_of(n_);
-    workspaces_.assign(n, Observations::Workspace(simulation_));
+    workspaces_.assign(n, SensorReadings::Workspace(simulation_));
     for (const FieldSpec& field : spec_.observations) rows_.emplace_back(n * size_of(field.elements()));
     actions_.resize(n * kActions);
     reward_.resize(n), steps_.resize(n), moments_.resize(n);
@@ -201,7 +200,7 @@ class LiberoTask final : public Task {
   }
 
   std::unique_ptr<Actor> make_expert(std::uint64_t) override;
-  std::string settings_help() const override { return help_; }
+  TaskFields settings() const override { return fields_; }
 
   std::string description() const override {
     config::Json json;
@@ -211,7 +210,7 @@ class LiberoTask final : public Task {
     json["warmup_steps"] = own_.warmup_steps;
     json["timestep"] = folder_.timestep;
     json["substeps"] = folder_.substeps;
-    json["settings"] = config::Json::parse(values_);
+    json["settings"] = fields_->to_json();
     json["model"] = format("{:016x}", simulation_.model().fingerprint());
     json["renderer"] = renderer_ ? renderer_->description() : pictures_settings_.renderer;
     return json.dump();
@@ -259,6 +258,20 @@ class LiberoTask final : public Task {
     for (std::size_t i = kActions - 1; i < still.size(); i += kActions)
       still[i] = static_cast<double>(protocol_.warmup_grip);
     for (std::int64_t step = 0; step < own_.warmup_steps; ++step) simulation.step(still);
+  }
+
+  void visit_state(StateVisitor& state) override {
+    simulation_.visit_state(state);
+    state.add("task.step", steps_);
+    state.add("task.reward", reward_);
+    state.add("task.success", success_);
+    state.add("task.terminated", terminated_);
+    state.add("task.truncated", truncated_);
+    state.add("task.broken", broken_);
+    state.add("task.stove_lit", lit_);
+    for (std::size_t f = 0; f < rows_.size(); ++f) state.add("observation." + spec_.observations[f].name, rows_[f]);
+    if (state.loads())
+      for (std::int64_t& moment : moments_) ++moment;
   }
 
   void observe(int env) {
@@ -317,15 +330,15 @@ class LiberoTask final : public Task {
   Protocol protocol_;
   PictureSettings pictures_settings_;
   int threads_ = 1;
-  std::string help_, values_;
+  TaskFields fields_;
   Simulation simulation_;
-  Observations observations_;
+  SensorReadings observations_;
   Burners burners_;
   int n_ = 0;
   TaskSpec spec_;
   SimulationSettings warm_settings_;
   std::optional<Simulation> warm_;  ///< for warm-ups of some environments only
-  std::vector<Observations::Workspace> workspaces_;
+  std::vector<SensorReadings::Workspace> workspaces_;
   std::vector<std::vector<float>> rows_;
   std::vector<double> actions_;
   std::vector<float> reward_;
@@ -385,21 +398,19 @@ Protocol protocol_of(const std::string& name, const std::string& suite) {
 
 std::unique_ptr<Task> make_libero_task(const std::filesystem::path& path, const TaskSettings& settings) {
   LiberoSettings own;
-  config::Fields fields;
-  describe(fields, own);
-  const std::string help = fields.help();
-  for (const std::string& assignment : settings.overrides) fields.apply_override(assignment);
+  TaskFields fields = read_fields(settings, own);
   SceneFolder folder = read_scene_folder(path);
   COHORT_THROW_UNLESS(settings.device.kind == DeviceKind::kCpu, "{}: LIBERO's tasks run on the CPU, not on {}",
                       folder.task, to_string(settings.device));
-  return std::make_unique<LiberoTask>(std::move(folder), own, settings, help, fields.to_json().dump());
+  return std::make_unique<LiberoTask>(std::move(folder), own, settings, std::move(fields));
 }
 
 void register_libero_tasks() {
   for (const SceneHead& head : libero_tasks())
     register_task({.name = head.task,
                    .summary = format("{}: {}", head.suite, head.language),
-                   .make = [path = head.path](const TaskSettings& s) { return make_libero_task(path, s); }});
+                   .make = [path = head.path](const TaskSettings& s) { return make_libero_task(path, s); },
+                   .settings = [] { return fields_of(LiberoSettings()); }});
 }
 
 }  // namespace cohort::tasks::libero

@@ -34,7 +34,7 @@ Vec3 axis_angle(const std::array<double, 4>& xyzw) {
 
 }  // namespace
 
-Observations::Observations(const Simulation& simulation)
+SensorReadings::SensorReadings(const Simulation& simulation)
     : simulation_(simulation), hand_(simulation.frames().body(simulation.folder().hand_body)) {
   fields_ = {
       {"robot0_joint_pos", {7}, "rad", "the arm's joints"},
@@ -65,7 +65,7 @@ Observations::Observations(const Simulation& simulation)
   fields_.push_back({"ee_states", {6}, "1", "ee_pos and ee_ori side by side"});
 }
 
-void Observations::compute(const Simulation::Seen& seen, Workspace& w) const {
+void SensorReadings::compute(const Simulation::Seen& seen, Workspace& w) const {
   const RobotControl& robot = simulation_.robot();
   std::vector<double>& out = w.numbers;
   out.clear();

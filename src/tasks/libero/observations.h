@@ -9,9 +9,9 @@
 
 namespace cohort::tasks::libero {
 
-class Observations {
+class SensorReadings {
  public:
-  explicit Observations(const Simulation& simulation);
+  explicit SensorReadings(const Simulation& simulation);
 
   const std::vector<FieldSpec>& fields() const { return fields_; }
 

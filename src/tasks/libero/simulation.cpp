@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "tasks/scene_state.h"
 
 namespace cohort::tasks::libero {
 namespace {
@@ -213,6 +214,40 @@ Simulation::AsSeen::AsSeen(Simulation& simulation) : simulation_(simulation) {
 Simulation::AsSeen::~AsSeen() {
   const ArrayView qpos = simulation_.scene_.engine().host_view(Field::kQpos, Access::kWrite);
   for (int env = 0; env < simulation_.n_; ++env) write_values(qpos, env, simulation_.qpos(env));
+}
+
+void Simulation::visit_state(StateVisitor& state) {
+  visit_engine(state, scene_.engine());
+  if (state.loads()) {
+    gather();
+    for (int env = 0; env < n_; ++env) gather_env(env);
+  }
+  state.add("late.qpos", late_qpos_);
+  state.add("late.qvel", late_qvel_);
+  state.add("late.poses", late_poses_);
+  using Memory = RobotControl::Memory;
+  state.add(
+      "arm.goal_pos", memories_, [](Memory & m) -> auto& { return m.arm.goal_pos; });
+  state.add(
+      "arm.goal_rot", memories_, [](Memory & m) -> auto& { return m.arm.goal_rot; });
+  state.add(
+      "arm.posture", memories_, [](Memory & m) -> auto& { return m.arm.posture; });
+  state.add(
+      "reading.pos", memories_, [](Memory & m) -> auto& { return m.reading.pos; });
+  state.add(
+      "reading.rot", memories_, [](Memory & m) -> auto& { return m.reading.rot; });
+  state.add(
+      "reading.jacobian", memories_, [](Memory & m) -> auto& { return m.reading.jacobian; });
+  state.add(
+      "reading.mass", memories_, [](Memory & m) -> auto& { return m.reading.mass; });
+  state.add(
+      "reading.position", memories_, [](Memory & m) -> auto& { return m.reading.position; });
+  state.add(
+      "reading.velocity", memories_, [](Memory & m) -> auto& { return m.reading.velocity; });
+  state.add("grip", memories_, &Memory::grip);
+  state.add("reads", memories_, &Memory::reads);
+  state.add("predicates", truths_);
+  state.add("simulation.broken", broken_);
 }
 
 Simulation::Snapshot Simulation::take(int env) {

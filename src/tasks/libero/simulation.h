@@ -20,6 +20,7 @@
 #include "tasks/libero/predicates.h"
 #include "tasks/libero/robot_control.h"
 #include "tasks/libero/scene_folder.h"
+#include "tasks/state_visitor.h"
 
 namespace cohort::tasks::libero {
 
@@ -92,6 +93,8 @@ class Simulation {
     std::vector<std::uint8_t> truths;
     std::uint8_t broken = 0;
   };
+  /// Adds the same of all environments.
+  void visit_state(StateVisitor& state);
   Snapshot take(int env);
   /// Of a simulation of the same folder and engine.
   void put(int env, const Snapshot& snapshot);

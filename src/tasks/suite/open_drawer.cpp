@@ -43,6 +43,9 @@ constexpr const char* kCabinet = R"(
       </body>
     </body>)";
 
+constexpr const char* kOpenDrawerSummary =
+    "pull open the drawer of a cabinet that stands anywhere in front of the arm, turned anyhow";
+
 struct OpenDrawerSettings : SceneTaskSettings {
   OpenDrawerSettings() { horizon = 100; }
 };
@@ -52,7 +55,7 @@ SceneTaskSetup open_drawer_setup(const TaskSettings& settings) {
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
   spec.name = "open-drawer";
-  spec.summary = "pull open the drawer of a cabinet that stands anywhere in front of the arm, turned anyhow";
+  spec.summary = kOpenDrawerSummary;
   spec.instruction = "open the drawer";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -102,23 +105,25 @@ class OpenDrawer final : public ArmTask {
     return {Vec3{now.qpos[x_], now.qpos[y_], kHandleHeight} + (kHandleAhead + now.qpos[drawer_]) * outward, outward};
   }
 
+  void visit_variables(StateVisitor&) override {}
+
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const Hand& h = hand(env);
     const Vec3 bar = handle(now).pos, to_eef = bar - h.pos;
     const double turn = now.qpos[yaw_] - h.yaw;
-    out.put(0, {h.pos[0], h.pos[1], h.pos[2]});
-    out.put(1, {std::sin(h.yaw), std::cos(h.yaw)});
-    out.put(2, {bar[0], bar[1], bar[2]});
-    out.put(3, {to_eef[0], to_eef[1], to_eef[2]});
-    out.put(4, {std::sin(turn), std::cos(turn)});
-    out.put(5, {now.qpos[drawer_]});
+    out.put("eef_pos", {h.pos[0], h.pos[1], h.pos[2]});
+    out.put("eef_yaw", {std::sin(h.yaw), std::cos(h.yaw)});
+    out.put("handle_pos", {bar[0], bar[1], bar[2]});
+    out.put("handle_to_eef", {to_eef[0], to_eef[1], to_eef[2]});
+    out.put("cabinet_yaw", {std::sin(turn), std::cos(turn)});
+    out.put("drawer_opening", {now.qpos[drawer_]});
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const double opened = now.qpos[drawer_];
     if (!terms.empty()) {
-      terms[0] = static_cast<float>(-0.3 * std::tanh(5 * norm(handle(now).pos - hand(env).pos)));
-      terms[1] = static_cast<float>(-0.7 * std::clamp(1 - opened / kOpened, 0.0, 1.0));
+      terms.put("reach", -0.3 * std::tanh(5 * norm(handle(now).pos - hand(env).pos)));
+      terms.put("open", -0.7 * std::clamp(1 - opened / kOpened, 0.0, 1.0));
     }
     return {.success = opened > kOpened};
   }
@@ -155,8 +160,9 @@ class OpenDrawer final : public ArmTask {
 
 void register_open_drawer() {
   register_task({.name = "open-drawer",
-                 .summary = "pull open the drawer of a cabinet that stands anywhere in front of the arm, turned anyhow",
-                 .make = [](const TaskSettings& s) { return std::make_unique<OpenDrawer>(s); }});
+                 .summary = kOpenDrawerSummary,
+                 .make = [](const TaskSettings& s) { return std::make_unique<OpenDrawer>(s); },
+                 .settings = [] { return fields_of(OpenDrawerSettings()); }});
 }
 
 }  // namespace cohort::tasks

@@ -34,6 +34,8 @@ constexpr const char* kBlock = R"(
       <geom name="peg" type="box" size="0.01 0.01 0.05" material="red" density="1000" friction="0.4 0.01 0.0001"/>
     </body>)";
 
+constexpr const char* kPegInHoleSummary = "put the peg in the hand into the hole of a block that stands anywhere";
+
 struct PegSettings : SceneTaskSettings {
   PegSettings() { horizon = 100; }
 };
@@ -43,7 +45,7 @@ SceneTaskSetup peg_setup(const TaskSettings& settings) {
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
   spec.name = "peg-in-hole";
-  spec.summary = "put the peg in the hand into the hole of a block that stands anywhere";
+  spec.summary = kPegInHoleSummary;
   spec.instruction = "put the red peg into the hole";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -97,25 +99,27 @@ class PegInHole final : public ArmTask {
   }
   Vec3 to_hole(const EnvState& now, const Vec3& tip) const { return Vec3{now.qpos[x_], now.qpos[y_], 0} - tip; }
 
+  void visit_variables(StateVisitor&) override {}
+
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const Hand& h = hand(env);
     const Peg p = peg(now);
     const Vec3 hole = to_hole(now, p.tip);
     const double turn = 4 * (now.qpos[yaw_] - p.yaw);
-    out.put(0, {h.pos[0], h.pos[1], h.pos[2]});
-    out.put(1, {std::sin(h.yaw), std::cos(h.yaw)});
-    out.put(2, {p.tip[0], p.tip[1], p.tip[2]});
-    out.put(3, {hole[0], hole[1], hole[2]});
-    out.put(4, {std::sin(turn), std::cos(turn)});
+    out.put("eef_pos", {h.pos[0], h.pos[1], h.pos[2]});
+    out.put("eef_yaw", {std::sin(h.yaw), std::cos(h.yaw)});
+    out.put("tip_pos", {p.tip[0], p.tip[1], p.tip[2]});
+    out.put("hole_to_tip", {hole[0], hole[1], hole[2]});
+    out.put("hole_yaw", {std::sin(turn), std::cos(turn)});
   }
 
-  Judgement judge(int, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int, const EnvState& now, Terms& terms) override {
     const Peg p = peg(now);
     const Vec3 hole = to_hole(now, p.tip);
     const double beside = std::hypot(hole[0], hole[1]);
     if (!terms.empty()) {
-      terms[0] = static_cast<float>(-0.5 * std::tanh(5 * beside));
-      terms[1] = static_cast<float>(beside < 0.006 ? -0.5 * std::tanh(10 * std::max(0.0, p.tip[2])) : -0.5);
+      terms.put("across", -0.5 * std::tanh(5 * beside));
+      terms.put("in", beside < 0.006 ? -0.5 * std::tanh(10 * std::max(0.0, p.tip[2])) : -0.5);
     }
     return {.success = beside < 0.006 && p.tip[2] < kInserted};
   }
@@ -148,8 +152,9 @@ class PegInHole final : public ArmTask {
 
 void register_peg_in_hole() {
   register_task({.name = "peg-in-hole",
-                 .summary = "put the peg in the hand into the hole of a block that stands anywhere",
-                 .make = [](const TaskSettings& s) { return std::make_unique<PegInHole>(s); }});
+                 .summary = kPegInHoleSummary,
+                 .make = [](const TaskSettings& s) { return std::make_unique<PegInHole>(s); },
+                 .settings = [] { return fields_of(PegSettings()); }});
 }
 
 }  // namespace cohort::tasks

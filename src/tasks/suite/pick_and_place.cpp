@@ -14,6 +14,8 @@ constexpr double kDisc = 0.04;      // m
 constexpr double kNear = 0.03;      // m from the disc's middle: placed
 constexpr Vec3 kFixedGoal{0.5, -0.24, 0};
 
+constexpr const char* kPickAndPlaceSummary = "take a cube that lies anywhere to the green disc and leave it there";
+
 struct PickAndPlaceSettings : SceneTaskSettings {
   PickAndPlaceSettings() { horizon = 120; }
   std::string goal = "fixed";
@@ -28,7 +30,7 @@ SceneTaskSetup pick_and_place_setup(const TaskSettings& settings, PickAndPlaceSe
   SceneTaskSetup setup = read_settings(settings, own);
   TaskSpec& spec = setup.spec;
   spec.name = "pick-and-place";
-  spec.summary = "take a cube that lies anywhere to the green disc and leave it there";
+  spec.summary = kPickAndPlaceSummary;
   spec.instruction = "put the red cube on the green disc";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -81,29 +83,31 @@ class PickAndPlace final : public ArmTask {
     place_hand(env, hand, between(random, 6, -0.3, 0.3), kLargestOpening, start);
   }
 
+  void visit_variables(StateVisitor& state) override { state.add("goal", goals_); }
+
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const Hand& h = hand(env);
     const CubeState cube = cube_state(now, cube_qpos_, cube_qvel_);
     const Vec3 to_eef = cube.pos - h.pos, to_cube = goals_[static_cast<std::size_t>(env)] - cube.pos;
     const double turn = 4 * (cube.yaw - h.yaw);
-    out.put(0, {h.pos[0], h.pos[1], h.pos[2]});
-    out.put(1, {std::sin(h.yaw), std::cos(h.yaw)});
-    out.put(2, {h.opening});
-    out.put(3, {cube.pos[0], cube.pos[1], cube.pos[2]});
-    out.put(4, {to_eef[0], to_eef[1], to_eef[2]});
-    out.put(5, {std::sin(turn), std::cos(turn)});
-    out.put(6, {to_cube[0], to_cube[1], to_cube[2]});
+    out.put("eef_pos", {h.pos[0], h.pos[1], h.pos[2]});
+    out.put("eef_yaw", {std::sin(h.yaw), std::cos(h.yaw)});
+    out.put("gripper_opening", {h.opening});
+    out.put("cube_pos", {cube.pos[0], cube.pos[1], cube.pos[2]});
+    out.put("cube_to_eef", {to_eef[0], to_eef[1], to_eef[2]});
+    out.put("cube_yaw", {std::sin(turn), std::cos(turn)});
+    out.put("goal_to_cube", {to_cube[0], to_cube[1], to_cube[2]});
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const Hand& h = hand(env);
     const CubeState cube = cube_state(now, cube_qpos_, cube_qvel_);
     const double to_hand = norm(cube.pos - h.pos), missing = norm(goals_[static_cast<std::size_t>(env)] - cube.pos);
     const bool placed = missing < kNear && cube.pos[2] < kHalfCube + 0.005;
     if (!terms.empty()) {
-      terms[0] = placed ? 0.0f : static_cast<float>(-0.25 * std::tanh(5 * to_hand));
-      terms[1] = placed || holds(h, cube, kHalfCube) ? 0.0f : -0.25f;
-      terms[2] = static_cast<float>(-0.5 * std::tanh(5 * missing));
+      terms.put("reach", placed ? 0.0 : -0.25 * std::tanh(5 * to_hand));
+      terms.put("grasp", placed || holds(h, cube, kHalfCube) ? 0.0 : -0.25);
+      terms.put("place", -0.5 * std::tanh(5 * missing));
     }
     return {.success = placed && norm(cube.velocity) < 0.05 && to_hand > 0.05};
   }
@@ -122,8 +126,9 @@ class PickAndPlace final : public ArmTask {
 
 void register_pick_and_place() {
   register_task({.name = "pick-and-place",
-                 .summary = "take a cube that lies anywhere to the green disc and leave it there",
-                 .make = [](const TaskSettings& s) { return std::make_unique<PickAndPlace>(s); }});
+                 .summary = kPickAndPlaceSummary,
+                 .make = [](const TaskSettings& s) { return std::make_unique<PickAndPlace>(s); },
+                 .settings = [] { return fields_of(PickAndPlaceSettings()); }});
 }
 
 }  // namespace cohort::tasks

@@ -16,6 +16,8 @@ constexpr double kHalfTurn = 2 * kQuarterTurn;
 // Fingers that are apart push a face without turning it.
 constexpr HandActions kPushActions{.yaw = true, .grip = false, .opening = 0.035};
 
+constexpr const char* kPushSummary = "push a cube that lies anywhere onto the green disc";
+
 struct PushSettings : SceneTaskSettings {
   PushSettings() { horizon = 100; }
 };
@@ -25,7 +27,7 @@ SceneTaskSetup push_setup(const TaskSettings& settings) {
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
   spec.name = "push";
-  spec.summary = "push a cube that lies anywhere onto the green disc";
+  spec.summary = kPushSummary;
   spec.instruction = "push the blue cube onto the green disc";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -70,26 +72,28 @@ class PushTask final : public ArmTask {
 
   CubeState cube(const EnvState& now) const { return cube_state(now, cube_qpos_, cube_qvel_); }
 
+  void visit_variables(StateVisitor& state) override { state.add("goal", goals_); }
+
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const Hand& h = hand(env);
     const CubeState c = cube(now);
     const Vec3 to_eef = c.pos - h.pos, to_goal = goals_[static_cast<std::size_t>(env)] - c.pos;
     const double turn = 4 * (c.yaw - h.yaw);
-    out.put(0, {h.pos[0], h.pos[1], h.pos[2]});
-    out.put(1, {std::sin(h.yaw), std::cos(h.yaw)});
-    out.put(2, {c.pos[0], c.pos[1], c.pos[2]});
-    out.put(3, {to_eef[0], to_eef[1], to_eef[2]});
-    out.put(4, {std::sin(turn), std::cos(turn)});
-    out.put(5, {to_goal[0], to_goal[1], to_goal[2]});
+    out.put("eef_pos", {h.pos[0], h.pos[1], h.pos[2]});
+    out.put("eef_yaw", {std::sin(h.yaw), std::cos(h.yaw)});
+    out.put("cube_pos", {c.pos[0], c.pos[1], c.pos[2]});
+    out.put("cube_to_eef", {to_eef[0], to_eef[1], to_eef[2]});
+    out.put("cube_yaw", {std::sin(turn), std::cos(turn)});
+    out.put("goal_to_cube", {to_goal[0], to_goal[1], to_goal[2]});
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const CubeState c = cube(now);
     const Vec3 missing = goals_[static_cast<std::size_t>(env)] - c.pos;
     const bool there = norm(missing) < kPushed;
     if (!terms.empty()) {
-      terms[0] = there ? 0.0f : static_cast<float>(-0.3 * std::tanh(5 * norm(c.pos - hand(env).pos)));
-      terms[1] = static_cast<float>(-0.7 * std::tanh(5 * norm(missing)));
+      terms.put("reach", there ? 0.0 : -0.3 * std::tanh(5 * norm(c.pos - hand(env).pos)));
+      terms.put("push", -0.7 * std::tanh(5 * norm(missing)));
     }
     return {.success = there && norm(c.velocity) < 0.1};
   }
@@ -137,8 +141,9 @@ class PushTask final : public ArmTask {
 
 void register_push() {
   register_task({.name = "push",
-                 .summary = "push a cube that lies anywhere onto the green disc",
-                 .make = [](const TaskSettings& s) { return std::make_unique<PushTask>(s); }});
+                 .summary = kPushSummary,
+                 .make = [](const TaskSettings& s) { return std::make_unique<PushTask>(s); },
+                 .settings = [] { return fields_of(PushSettings()); }});
 }
 
 }  // namespace cohort::tasks

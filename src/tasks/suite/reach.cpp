@@ -11,6 +11,8 @@ namespace {
 constexpr HandActions kReachActions{.yaw = false, .grip = false};
 constexpr double kReached = 0.02;  // m
 
+constexpr const char* kReachSummary = "bring the hand to a ball that hangs anywhere over the table";
+
 struct ReachSettings : SceneTaskSettings {
   ReachSettings() { horizon = 50; }
 };
@@ -20,7 +22,7 @@ SceneTaskSetup reach_setup(const TaskSettings& settings) {
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
   spec.name = "reach";
-  spec.summary = "bring the hand to a ball that hangs anywhere over the table";
+  spec.summary = kReachSummary;
   spec.instruction = "reach the green ball";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -59,16 +61,18 @@ class Reach final : public ArmTask {
     place_hand(env, hand, 0, kReachActions.opening, start);
   }
 
+  void visit_variables(StateVisitor& state) override { state.add("goal", goals_); }
+
   void observe(int env, const EnvState&, ObservationRows& out) override {
     const Vec3 &at = hand(env).pos, &goal = goals_[static_cast<std::size_t>(env)];
-    out.put(0, {at[0], at[1], at[2]});
-    out.put(1, {goal[0], goal[1], goal[2]});
-    out.put(2, {goal[0] - at[0], goal[1] - at[1], goal[2] - at[2]});
+    out.put("eef_pos", {at[0], at[1], at[2]});
+    out.put("goal_pos", {goal[0], goal[1], goal[2]});
+    out.put("goal_to_eef", {goal[0] - at[0], goal[1] - at[1], goal[2] - at[2]});
   }
 
-  Judgement judge(int env, const EnvState&, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState&, Terms& terms) override {
     const double missing = norm(goals_[static_cast<std::size_t>(env)] - hand(env).pos);
-    if (!terms.empty()) terms[0] = static_cast<float>(-std::tanh(5 * missing));
+    if (!terms.empty()) terms.put("reach", -std::tanh(5 * missing));
     return {.success = missing < kReached};
   }
 
@@ -83,8 +87,9 @@ class Reach final : public ArmTask {
 
 void register_reach() {
   register_task({.name = "reach",
-                 .summary = "bring the hand to a ball that hangs anywhere over the table",
-                 .make = [](const TaskSettings& s) { return std::make_unique<Reach>(s); }});
+                 .summary = kReachSummary,
+                 .make = [](const TaskSettings& s) { return std::make_unique<Reach>(s); },
+                 .settings = [] { return fields_of(ReachSettings()); }});
 }
 
 }  // namespace cohort::tasks

@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kHalfEdge = 0.02;  // m, of both cubes
 
+constexpr const char* kStackSummary = "put the red cube onto the green one; both lie anywhere";
+
 struct StackSettings : SceneTaskSettings {
   StackSettings() { horizon = 120; }
 };
@@ -19,7 +21,7 @@ SceneTaskSetup stack_setup(const TaskSettings& settings) {
   SceneTaskSetup setup = read_settings(settings, static_cast<SceneTaskSettings&>(own));
   TaskSpec& spec = setup.spec;
   spec.name = "stack";
-  spec.summary = "put the red cube onto the green one; both lie anywhere";
+  spec.summary = kStackSummary;
   spec.instruction = "stack the red cube on the green cube";
   spec.observations = {
       {"eef_pos", {3}, "m", "between the fingertips, in the world"},
@@ -71,30 +73,32 @@ class Stack final : public ArmTask {
     return cube_state(now, green_qpos_, green_qvel_).pos + Vec3{0, 0, 2 * kHalfEdge};
   }
 
+  void visit_variables(StateVisitor&) override {}
+
   void observe(int env, const EnvState& now, ObservationRows& out) override {
     const Hand& h = hand(env);
     const CubeState cube = red(now);
     const Vec3 to_eef = cube.pos - h.pos, green = cube_state(now, green_qpos_, green_qvel_).pos - cube.pos;
     const double turn = 4 * (cube.yaw - h.yaw);
-    out.put(0, {h.pos[0], h.pos[1], h.pos[2]});
-    out.put(1, {std::sin(h.yaw), std::cos(h.yaw)});
-    out.put(2, {h.opening});
-    out.put(3, {cube.pos[0], cube.pos[1], cube.pos[2]});
-    out.put(4, {to_eef[0], to_eef[1], to_eef[2]});
-    out.put(5, {std::sin(turn), std::cos(turn)});
-    out.put(6, {green[0], green[1], green[2]});
+    out.put("eef_pos", {h.pos[0], h.pos[1], h.pos[2]});
+    out.put("eef_yaw", {std::sin(h.yaw), std::cos(h.yaw)});
+    out.put("gripper_opening", {h.opening});
+    out.put("red_pos", {cube.pos[0], cube.pos[1], cube.pos[2]});
+    out.put("red_to_eef", {to_eef[0], to_eef[1], to_eef[2]});
+    out.put("red_yaw", {std::sin(turn), std::cos(turn)});
+    out.put("green_to_red", {green[0], green[1], green[2]});
   }
 
-  Judgement judge(int env, const EnvState& now, std::span<float> terms) override {
+  Judgement judge(int env, const EnvState& now, Terms& terms) override {
     const Hand& h = hand(env);
     const CubeState cube = red(now);
     const Vec3 missing = goal(now) - cube.pos;
     const double to_hand = norm(cube.pos - h.pos);
     const bool placed = std::hypot(missing[0], missing[1]) < 0.02 && std::abs(missing[2]) < 0.006;
     if (!terms.empty()) {
-      terms[0] = placed ? 0.0f : static_cast<float>(-0.25 * std::tanh(5 * to_hand));
-      terms[1] = placed || holds(h, cube, kHalfEdge) ? 0.0f : -0.25f;
-      terms[2] = static_cast<float>(-0.5 * std::tanh(5 * norm(missing)));
+      terms.put("reach", placed ? 0.0 : -0.25 * std::tanh(5 * to_hand));
+      terms.put("grasp", placed || holds(h, cube, kHalfEdge) ? 0.0 : -0.25);
+      terms.put("place", -0.5 * std::tanh(5 * norm(missing)));
     }
     return {.success = placed && norm(cube.velocity) < 0.05 && to_hand > 0.05};
   }
@@ -110,8 +114,9 @@ class Stack final : public ArmTask {
 
 void register_stack() {
   register_task({.name = "stack",
-                 .summary = "put the red cube onto the green one; both lie anywhere",
-                 .make = [](const TaskSettings& s) { return std::make_unique<Stack>(s); }});
+                 .summary = kStackSummary,
+                 .make = [](const TaskSettings& s) { return std::make_unique<Stack>(s); },
+                 .settings = [] { return fields_of(StackSettings()); }});
 }
 
 }  // namespace cohort::tasks

@@ -1,4 +1,4 @@
-#include "tasks/push_t_expert.h"
+#include "tasks/push_t/push_t_expert.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tasks/push_t_path.h"
+#include "tasks/push_t/push_t_path.h"
 
 namespace cohort::tasks {
 namespace {

@@ -1,4 +1,4 @@
-#include "tasks/push_t.h"
+#include "tasks/push_t/push_t.h"
 
 #include <algorithm>
 #include <cmath>

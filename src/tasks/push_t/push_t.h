@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "tasks/convex_area.h"
+#include "tasks/push_t/convex_area.h"
 
 namespace cohort::tasks {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tasks/push_t.h"
+#include "tasks/push_t/push_t.h"
 
 namespace cohort::tasks {
 namespace {

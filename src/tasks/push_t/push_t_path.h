@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tasks/push_t.h"
+#include "tasks/push_t/push_t.h"
 
 namespace cohort::tasks {
 

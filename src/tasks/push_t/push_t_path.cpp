@@ -1,4 +1,4 @@
-#include "tasks/push_t_path.h"
+#include "tasks/push_t/push_t_path.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "tasks/convex_area.h"
+#include "tasks/push_t/convex_area.h"
 
 #include <cmath>
 #include <vector>

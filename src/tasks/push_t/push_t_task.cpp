@@ -1,4 +1,4 @@
-#include "tasks/push_t_task.h"
+#include "tasks/push_t/push_t_task.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "core/config.h"
 #include "core/threads.h"
 #include "tasks/actor.h"
-#include "tasks/push_t.h"
-#include "tasks/push_t_expert.h"
+#include "tasks/push_t/push_t.h"
+#include "tasks/push_t/push_t_expert.h"
 #include "tasks/registry.h"
+#include "tasks/task_fields.h"
 
 namespace cohort::tasks {
 namespace {
@@ -56,14 +56,19 @@ TaskSpec spec_of(const PushTSettings& settings) {
 
 class PushTTask final : public Task {
  public:
-  PushTTask(const TaskSettings& settings, const PushTSettings& own)
-      : own_(own), spec_(spec_of(own)), threads_(settings.threads), worlds_(static_cast<std::size_t>(settings.n_envs)) {
+  PushTTask(const TaskSettings& settings, const PushTSettings& own, TaskFields fields)
+      : own_(own),
+        fields_(std::move(fields)),
+        spec_(spec_of(own)),
+        threads_(settings.threads),
+        worlds_(static_cast<std::size_t>(settings.n_envs)) {
     const std::size_t n = worlds_.size();
     state_.resize(5 * n);
     agent_.resize(2 * n);
     corners_.resize(16 * n);
     reward_.resize(n);
     steps_.resize(n);
+    seeds_.resize(n), targets_.resize(n * kActions);
     for (auto* flags : {&success_, &terminated_, &truncated_, &broken_}) flags->resize(n);
     for (std::size_t env = 0; env < n; ++env) observe(env);
   }
@@ -76,6 +81,7 @@ class PushTTask final : public Task {
       const auto env = static_cast<std::size_t>(envs[i]);
       COHORT_THROW_UNLESS(seeds[i] <= 0xFFFFFFFF, "Push-T: seeds end at 4294967295, and one is {}", seeds[i]);
       worlds_.at(env).reset(static_cast<std::uint32_t>(seeds[i]));
+      seeds_[env] = seeds[i];
       reward_[env] = 0;
       steps_[env] = 0;
       for (auto* flags : {&success_, &terminated_, &truncated_, &broken_}) (*flags)[env] = 0;
@@ -103,26 +109,49 @@ class PushTTask final : public Task {
 
   std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
   std::string description() const override {
-    config::Fields fields;
-    PushTSettings copy = own_;
-    describe(fields, copy);
-    config::Json json = fields.to_json();
+    config::Json json = fields_->to_json();
     json["engine"] = "chipmunk";
     return json.dump();
   }
 
-  std::string settings_help() const override {
-    config::Fields fields;
-    PushTSettings defaults;
-    describe(fields, defaults);
-    return fields.help();
-  }
+  TaskFields settings() const override { return fields_; }
 
   const PushT& world(std::size_t env) const { return worlds_.at(env); }
   const PushTSettings& own() const { return own_; }
   int threads() const { return threads_; }
 
+ protected:
+  /// Chipmunk shows a space's bodies, but neither the impulses that its solver starts from nor the order in which it takes
+  /// contacts up: an episode is kept as its seed and the agent's targets since, and played again.
+  void visit_state(StateVisitor& state) override {
+    for (std::size_t env = 0; env < worlds_.size() && !state.loads(); ++env)
+      COHORT_THROW_UNLESS(steps_[env] <= kPushTMaxSteps,
+                          "push-t: environment {} is {} steps old, and states are kept of {}: reset it when truncated",
+                          env, steps_[env], kPushTMaxSteps);
+    state.add("task.seed", seeds_);
+    state.add("task.step", steps_);
+    state.add("task.target", targets_);
+    state.add("task.reward", reward_);
+    state.add("task.success", success_);
+    state.add("task.terminated", terminated_);
+    state.add("task.truncated", truncated_);
+    state.add("task.broken", broken_);
+    if (!state.loads()) return;
+    for (const std::int64_t age : steps_)
+      COHORT_THROW_UNLESS(age >= 0 && age <= kPushTMaxSteps, "push-t: a state is {} steps old, beyond {}", age,
+                          kPushTMaxSteps);
+    parallel_for(n_envs(), threads_, [&](std::int64_t i) {
+      const auto env = static_cast<std::size_t>(i);
+      worlds_[env].reset(static_cast<std::uint32_t>(seeds_[env]));
+      for (std::int64_t k = 0; k < steps_[env]; ++k) worlds_[env].step(targets_[env * kActions + as_action(k)]);
+      observe(env);
+    });
+  }
+
  private:
+  static constexpr std::size_t kActions = kPushTMaxSteps;  // of an episode
+  static std::size_t as_action(std::int64_t step) { return static_cast<std::size_t>(step); }
+
   void step_one(std::size_t env, float x, float y) {
     if (!std::isfinite(x) || !std::isfinite(y)) broken_[env] = 1;
     if (broken_[env]) {
@@ -137,6 +166,7 @@ class PushTTask final : public Task {
       target = {agent.x + target[0], agent.y + target[1]};
     }
     for (double& value : target) value = std::clamp(value, 0.0, kPushTWorld);
+    if (steps_[env] < kPushTMaxSteps) targets_[env * kActions + as_action(steps_[env])] = target;
     const PushTStep result = worlds_[env].step(target);
     reward_[env] = static_cast<float>(result.reward);
     success_[env] = result.success;
@@ -154,11 +184,14 @@ class PushTTask final : public Task {
   }
 
   PushTSettings own_;
+  TaskFields fields_;
   TaskSpec spec_;
   int threads_;
   std::vector<PushT> worlds_;
   std::vector<float> state_, agent_, corners_, reward_;
   std::vector<std::int64_t> steps_;
+  std::vector<std::uint64_t> seeds_;
+  std::vector<PushTAction> targets_;  // (n, kActions): of the steps since the reset
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
 };
 
@@ -196,19 +229,19 @@ std::unique_ptr<Actor> PushTTask::make_expert(std::uint64_t) {
 
 std::unique_ptr<Task> make_push_t_task(const TaskSettings& settings) {
   PushTSettings own;
-  config::Fields fields;
-  describe(fields, own);
-  for (const std::string& text : settings.overrides) fields.apply_override(text);
+  TaskFields fields = read_fields(settings, own);
   const PushTExpert checked(own.expert);
   COHORT_THROW_UNLESS(settings.engine.empty() || settings.engine == "batched",
                       "push-t runs on Chipmunk2D: it has no engine '{}'", settings.engine);
   COHORT_THROW_UNLESS(settings.device.kind == DeviceKind::kCpu, "push-t runs on the CPU, not on {}",
                       to_string(settings.device));
-  return std::make_unique<PushTTask>(settings, own);
+  return std::make_unique<PushTTask>(settings, own, std::move(fields));
 }
 
 void register_push_t() {
-  register_task({.name = "push-t", .summary = spec_of({}).summary, .make = make_push_t_task});
+  register_task({.name = "push-t", .summary = spec_of({}).summary, .make = make_push_t_task, .settings = [] {
+                   return fields_of(PushTSettings());
+                 }});
 }
 
 }  // namespace cohort::tasks

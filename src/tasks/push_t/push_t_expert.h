@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "tasks/push_t.h"
+#include "tasks/push_t/push_t.h"
 
 namespace cohort::tasks {
 
