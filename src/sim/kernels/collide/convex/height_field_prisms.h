@@ -146,7 +146,7 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
   const double size = static_cast<double>(shape.geom->radius);
   const bool wide = m.option.deepest_only == 0 && kManyCells * kManyCells * (dx * dx + dy * dy) > size * size;
   Vec where[SpreadChoice::kPlaces], normals[SpreadChoice::kPlaces];  // in the field's frame
-  double dists[SpreadChoice::kPlaces];
+  double dists[SpreadChoice::kPlaces] = {};  // nvcc does not see that a place is written before it is read
   const auto seen = [&](double dist, const Vec& p, float& deep, float& x, float& y) {
     deep = static_cast<float>(reach - dist);
     x = static_cast<float>((p.x - s.pos.x) / size), y = static_cast<float>((p.y - s.pos.y) / size);
