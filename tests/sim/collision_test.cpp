@@ -82,6 +82,13 @@ double place_difference(const float* kept, const float* origin, const mjContact&
   return most;
 }
 
+/// Cosine between the z axes of two geoms.
+double upright(const test::Pair& p, int first, int second) {
+  double cosine = 0;
+  for (int i = 2; i < 9; i += 3) cosine += p.data->geom_xmat[9 * first + i] * p.data->geom_xmat[9 * second + i];
+  return cosine;
+}
+
 class Collision : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
@@ -121,6 +128,16 @@ TEST_P(Collision, ContactsEqualMujocosFromRandomPoses) {
     for (int k = 0; k < b.c.count; ++k) {
       const float* kept = b.c.pool + b.c.group[k].at + layout_of(b.c.group[k]).size;
       if (b.c.group[k].pair >= 0 && kept[0] < 1e8f) ours.push_back(kept);
+    }
+    // A cylinder that stands flat on a plane has four points of its rim here, three in MuJoCo: how deep they are counts.
+    const bool stands_flat = p.view.pair[0].kernel == kPlaneCylinder && std::abs(upright(p, 0, 1)) > 1 - 5e-7;
+    if (stands_flat && p.data->ncon > 0) {
+      ASSERT_EQ(ours.size(), 4u) << "sample " << sample;
+      for (const float* kept : ours) {
+        EXPECT_NEAR(static_cast<double>(kept[0]), p.data->contact[0].dist, 2e-4) << "sample " << sample;
+      }
+      ++compared;
+      continue;
     }
     // Of a mesh on a plane the lowest corner counts, which is MuJoCo's first: further ones are a matter of choice.
     const bool mesh = std::string(shapes.second.name) == "mesh";
@@ -452,8 +469,9 @@ TEST_P(Faces, EveryContactEqualsMujocosWhereFacesAndEdgesMeet) {
   EXPECT_GE(compared, 60) << "the shapes hardly meet";
   EXPECT_GE(several, 20) << "faces hardly meet";
   // Ways out of nearly one length, features that meet at the limit of five degrees, and the choice of four corners of a
-  // polygon of many.
-  EXPECT_LE(differing, compared / 12);
+  // polygon of many: of quadrilaterals of one area but for a thousandth, a rim's, MuJoCo takes any.
+  const bool rim = first.name == std::string(kCylinderShape.name) || second.name == std::string(kCylinderShape.name);
+  EXPECT_LE(differing, rim ? compared / 6 : compared / 12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Faces, ::testing::Range(std::size_t{0}, stacks().size()));
@@ -481,7 +499,9 @@ TEST(WithoutMulticcd, PairsMakeAsManyContactsAsMujocos) {
       for (int i = 0; i < 7; ++i) p.data->qpos[i] = static_cast<float>(place[i]);
       const std::vector<const float*> ours = kept_contacts(contacts_of_both(p, block).c);
       ASSERT_GT(p.data->ncon, 0);
-      ASSERT_EQ(static_cast<int>(ours.size()), p.data->ncon) << "sample " << sample;
+      // A cylinder that stands flat on a plane does so on four points, in MuJoCo on three.
+      const int more = p.view.pair[0].kernel == kPlaneCylinder ? 1 : 0;
+      ASSERT_EQ(static_cast<int>(ours.size()), p.data->ncon + more) << "sample " << sample;
       double deepest[2] = {1, 1};
       for (const float* kept : ours) deepest[0] = std::min(deepest[0], static_cast<double>(kept[0]));
       for (int k = 0; k < p.data->ncon; ++k) deepest[1] = std::min(deepest[1], p.data->contact[k].dist);

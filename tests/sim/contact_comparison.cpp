@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/format.h"
+#include "sim/kernels/collide/collide_round.h"
 #include "sim/kernels/lane/pair_kernels.h"
 #include "sim/mujoco/unsupported.h"
 
@@ -196,7 +197,7 @@ class PairJudge {
     searched_ = plane_mesh || height_field || kernel == kConvexConvex;
     if (alike()) return;
     verdict_.same = verdict_.exact = false;
-    if (plane_mesh) return judge_plane_and_mesh();
+    if (plane_mesh || (kernel == kPlaneCylinder && stands_flat())) return judge_plane_and_mesh();
     if (height_field) return judge_height_field();
     if (searched_) return judge_searched();
     judge_closed_form();
@@ -311,11 +312,28 @@ class PairJudge {
     excuse("as deep as MuJoCo's or deeper");
   }
 
-  /// Which corners beside the lowest one touch depends on the order of the mesh's vertices in MuJoCo.
+  /// A cylinder whose four points on a plane turn with it; MuJoCo's three follow the lowest one.
+  bool stands_flat() const {
+    const double *plane = d_.geom_xmat + 9 * geoms_.first, *cylinder = d_.geom_xmat + 9 * geoms_.second;
+    double tilt[3];
+    const double n[3] = {plane[2], plane[5], plane[8]}, axis[3] = {cylinder[2], cylinder[5], cylinder[8]};
+    mju_cross(tilt, n, axis);
+    return mju_norm3(tilt) < 1.01 * static_cast<double>(kStandsFlat);
+  }
+
+  /// m, from the lowest point of the rim to the lower of two quarters of it.
+  double flat_rounding() const {
+    constexpr double kBetweenQuarters = 0.293;  // 1 - cos(45 degrees)
+    const bool cylinder = m_.geom_type[geoms_.second] == mjGEOM_CYLINDER;
+    return cylinder ? kBetweenQuarters * static_cast<double>(kStandsFlat) * m_.geom_size[3 * geoms_.second] : 0;
+  }
+
+  /// Which corners beside the lowest one touch depends on the order of the mesh's vertices in MuJoCo. Of a flat cylinder
+  /// the lowest point of the rim may lie between ours.
   void judge_plane_and_mesh() {
     if (lists_.ours.empty() || lists_.theirs.empty()) return find_number();
     const double ours = deepest(lists_.ours).dist, theirs = deepest(lists_.theirs).dist;
-    const double excess = std::abs(ours - theirs) / kSearchTolerance.dist;
+    const double excess = std::abs(ours - theirs) / (kSearchTolerance.dist + flat_rounding());
     if (excess > 1) return find("distance", ours, theirs, excess);
     excuse("other corners beside the lowest");
   }

@@ -1,9 +1,11 @@
 // Shapes on height fields: what the lanes find against the search for one environment, and against MuJoCo C.
 #include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "block.h"
 #include "contact_comparison.h"
+#include "core/format.h"
 #include "sim/kernels/collide/convex/farthest.h"
 #include "sim/kernels/collide/convex/queued.h"
 
@@ -91,6 +93,15 @@ void sort(Contacts& all) {
   std::sort(all.contact, all.contact + all.count, [](const auto& a, const auto& b) { return a.dist < b.dist; });
 }
 
+std::string text(const char* whose, const Contacts& all) {
+  std::string lines;
+  for (const QueuedContact* c = all.contact; c < all.contact + all.count; ++c) {
+    lines += format("{}: {:.6f} at {:.5f} {:.5f} {:.5f}, normal {:.5f} {:.5f} {:.5f}\n", whose, c->dist, c->pos[0],
+                    c->pos[1], c->pos[2], c->normal[0], c->normal[1], c->normal[2]);
+  }
+  return lines;
+}
+
 double difference(const double* a, const double* b) {
   double most = 0;
   for (int i = 0; i < 3; ++i) most = std::max(most, std::abs(a[i] - b[i]));
@@ -126,29 +137,26 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
       test::Pair p(test::compile_xml(scene(shape, hilly, margin)));
       p.view.keep_contacts = 1;
       test::Block block(p.view);
-      int compared = 0, uncertain = 0, elsewhere = 0, other_corners = 0;
+      int compared = 0, uncertain = 0, on_a_side = 0, elsewhere = 0;
+      std::string differing;
       for (std::uint64_t sample = 0; sample < 300; ++sample) {
         place(p, sample, !hilly && sample % 3 != 0);
         Contacts ours = contacts_of_lanes(p, rows_of_both(p, block)), theirs = searched(p);
         sort(ours), sort(theirs);
-        // Poses of a cylinder that the lanes leave to the search get the deepest contact from there, and the corners from
-        // the lanes, so that they may have more of them.
-        if (shape.name == std::string("cylinder") && ours.count != theirs.count && ours.count > 0 && theirs.count > 0) {
-          EXPECT_NEAR(ours.contact[0].dist, theirs.contact[0].dist, kFieldTolerance) << "sample " << sample;
-          ++other_corners;
-          continue;
-        }
+        // Of many some were chosen: which is a matter of rounding.
+        if (ours.count >= kSpreadKept && theirs.count >= kSpreadKept) continue;
         if (ours.count != theirs.count) {
           // One at the margin may be found in one precision and not in the other.
           double closest = -1;
           for (const Contacts* c : {&ours, &theirs}) {
             for (int k = 0; k < c->count; ++k) closest = std::max(closest, c->contact[k].dist);
           }
-          EXPECT_NEAR(closest, static_cast<double>(p.view.pair[0].margin), kFieldTolerance) << "sample " << sample;
+          const double off = std::abs(closest - static_cast<double>(p.view.pair[0].margin));
+          on_a_side += off > kFieldTolerance;
+          if (off > kFieldTolerance) differing += text("lanes", ours) + text("search", theirs);
           ++uncertain;
           continue;
         }
-        if (ours.count >= kSpreadKept) continue;  // of many some were chosen: which is a matter of rounding
         for (int k = 0; k < ours.count; ++k) {
           const QueuedContact &a = ours.contact[k], &b = theirs.contact[k];
           EXPECT_NEAR(a.dist, b.dist, kFieldTolerance) << "sample " << sample << " contact " << k;
@@ -159,8 +167,8 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
       }
       EXPECT_GE(compared, 200);
       EXPECT_LE(uncertain, 6);
-      // On level steps, which points of a rim are corners is a matter of rounding.
-      EXPECT_LE(other_corners, hilly ? 30 : 60) << "of 300";
+      // So may a corner over a side that two prisms share be over one of them or over both.
+      EXPECT_LE(on_a_side, 1) << differing;
       // Parts that lie level on each other meet in more than one point.
       if (hilly) EXPECT_LE(elsewhere, compared / 100) << "of " << compared;
     }

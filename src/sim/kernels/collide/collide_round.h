@@ -90,7 +90,12 @@ COHORT_KERNEL void plane_ellipsoid(ContactPoint<V>& out, const PairPose<V>& p, c
   }
 }
 
-/// A plane and a cylinder: the lowest points of both rims, and two more on the lower rim.
+/// Sine of the angle, a milliradian, below which a cylinder stands flat.
+inline constexpr float kStandsFlat = 1e-3f;
+
+/// A plane and a cylinder: the lowest points of both rims, and two more on the lower rim; of one that stands flat, four
+/// points of the lower rim that turn with it: those that follow the lowest one would change with every small tilt, and
+/// it would not come to rest.
 template <class V>
 COHORT_KERNEL void plane_cylinder(ContactPoint<V>* out, const PairPose<V>& p, const float* size) {
   const V zero(0.0f), R(size[0]);
@@ -104,22 +109,23 @@ COHORT_KERNEL void plane_cylinder(ContactPoint<V>* out, const PairPose<V>& p, co
   along *= towards;
   const V height = dot3(d, normal);
   for (int i = 0; i < 3; ++i) down[i] = fma(axis[i], along, -normal[i]);
-  // Below this angle, about 1e-6 rad, single precision knows no lowest point of the rim: the cylinder's x axis, as
-  // MuJoCo takes it for a parallel disk.
   const V squared = dot3(down, down);
-  const auto tilted = squared > V(1e-12f);
+  const auto tilted = squared > V(kStandsFlat * kStandsFlat);
   const V scale = R / sqrt(select(tilted, squared, V(1.0f)));
   for (int i = 0; i < 3; ++i) down[i] = select(tilted, down[i] * scale, p.rot2[3 * i] * R);
   const V lowest = dot3(down, normal);
   for (int i = 0; i < 3; ++i) axis[i] *= V(size[1]);
   along *= V(size[1]);
   cross(sideways, down, axis);
-  const V wide = V(0.8660254038f) * R / sqrt(max(dot3(sideways, sideways), V(1e-30f)));
+  const V wide = select(tilted, V(0.8660254038f), V(1.0f)) * R / sqrt(max(dot3(sideways, sideways), V(1e-30f)));
+  // Sideways of the lowest point is level.
+  const V rise = select(tilted, zero, wide * dot3(sideways, normal));
   for (int k = 0; k < 4; ++k) {
-    // 0: lower rim, 1: upper rim, 2 and 3: a triangle's other corners on the lower rim.
-    const V end(k == 1 ? -1.0f : 1.0f), share(k < 2 ? 1.0f : -0.5f);
+    // 0: lower rim, 1: upper rim, 2 and 3: a triangle's other corners on the lower rim; or all four on the lower rim.
+    const V end = select(tilted, V(k == 1 ? -1.0f : 1.0f), V(1.0f));
+    const V share = select(tilted, V(k < 2 ? 1.0f : -0.5f), V(k == 0 ? 1.0f : k == 1 ? -1.0f : 0.0f));
     const V across(k == 2 ? 1.0f : k == 3 ? -1.0f : 0.0f);
-    out[k].dist = height + end * along + share * lowest;
+    out[k].dist = fma(across, rise, height + end * along + share * lowest);
     for (int i = 0; i < 3; ++i) {
       const V at = p.pos2[i] + fma(end, axis[i], fma(share, down[i], across * wide * sideways[i]));
       out[k].pos[i] = fma(normal[i], V(-0.5f) * out[k].dist, at);

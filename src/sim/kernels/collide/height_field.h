@@ -6,12 +6,13 @@
 
 namespace cohort::sim {
 
-/// Where each lane's contacts are collected; of more than find a place, those that spread.h chooses.
+/// Where each lane's contacts are collected; of more than kMaxPairContacts, those that spread.h chooses.
 template <class L>
 struct LaneContacts {
   using V = typename L::V;
-  float dist[kMaxPairContacts][L::kWidth], pos[kMaxPairContacts][3][L::kWidth], normal[kMaxPairContacts][3][L::kWidth];
-  SpreadChoice<kMaxPairContacts> choice[L::kWidth];
+  static constexpr int kPlaces = SpreadChoice::kPlaces;
+  alignas(64) float dist[kPlaces][L::kWidth], pos[kPlaces][3][L::kWidth], normal[kPlaces][3][L::kWidth];
+  SpreadChoice choice[L::kWidth];
   const PairPose<V>& pose;  ///< of the field and the shape
   float reach, inverse;     ///< m, and one over the shape's bounding radius
 
@@ -21,17 +22,36 @@ struct LaneContacts {
     for (auto& c : choice) c.clear();
   }
   COHORT_LANE void keep(int lane, float d, const float* p, const float* n) {
-    SpreadChoice<kMaxPairContacts>& mine = choice[lane];
+    SpreadChoice& mine = choice[lane];
     const int slot = mine.choosing() || mine.count == kMaxPairContacts ? choose(lane, d, p) : mine.count++;
     if (slot < 0) return;
     dist[slot][lane] = d;
     for (int i = 0; i < 3; ++i) pos[slot][i][lane] = p[i], normal[slot][i][lane] = n[i];
   }
+  /// Whether there is a contact of the same direction nearer than `close`, m; the deeper of both stays.
+  COHORT_KERNEL bool is_twin(int lane, float d, const float* p, const float* n, float close) {
+    int list[kMaxPairContacts];
+    const int count = choice[lane].kept(list);
+    for (int k = 0; k < count; ++k) {
+      const int at = list[k];
+      float square = 0, along = 0;
+      for (int i = 0; i < 3; ++i) {
+        const float off = pos[at][i][lane] - p[i];
+        square = fma(off, off, square), along = fma(normal[at][i][lane], n[i], along);
+      }
+      if (square >= close * close || along < 0.999f) continue;
+      if (d < dist[at][lane]) {
+        dist[at][lane] = d;
+        for (int i = 0; i < 3; ++i) pos[at][i][lane] = p[i], normal[at][i][lane] = n[i];
+      }
+      return true;
+    }
+    return false;
+  }
   COHORT_KERNEL int choose(int lane, float d, const float* p) {
     float axes[2][3], centre[3];
     for (int i = 0; i < 3; ++i) {
-      axes[0][i] = get_lane(pose.rot1[3 * i], lane) * inverse,
-      axes[1][i] = get_lane(pose.rot1[3 * i + 1], lane) * inverse;
+      for (int k = 0; k < 2; ++k) axes[k][i] = get_lane(pose.rot1[3 * i + k], lane) * inverse;
       centre[i] = get_lane(pose.pos2[i], lane);
     }
     const auto lies = [&](float x, float y, float z, int axis) {
@@ -47,9 +67,11 @@ struct LaneContacts {
                               });
   }
   /// The contacts of the lanes in `hit`: distance, and place and normal in the field's frame, which turns by `turn`;
-  /// the place is about `centre`.
+  /// the place is about `centre`. on_side: lanes where it lies on a side of the prism, whose neighbour may have made the
+  /// same contact; nearer than `close` to each other, m, both are one.
   COHORT_LANE void keep_all(unsigned hit, typename L::V d, const typename L::V* place, const typename L::V* direction,
-                            const typename L::V* turn, const typename L::V* centre) {
+                            const typename L::V* turn, const typename L::V* centre, unsigned on_side = 0,
+                            float close = 0) {
     typename L::V p[3], n[3];
     rotate(n, turn, direction);
     rotate(p, turn, place);
@@ -60,6 +82,7 @@ struct LaneContacts {
       const int lane = lowest_bit(left);
       const float at_lane[3] = {result[1][lane], result[2][lane], result[3][lane]};
       const float normal_lane[3] = {result[4][lane], result[5][lane], result[6][lane]};
+      if ((on_side >> lane & 1u) != 0 && is_twin(lane, result[0][lane], at_lane, normal_lane, close)) continue;
       keep(lane, result[0][lane], at_lane, normal_lane);
     }
   }
@@ -78,18 +101,26 @@ struct LaneContacts {
   }
   /// The contacts as the other narrow phases give them; returns how many the fullest lane has.
   COHORT_LANE int write(ContactPoint<typename L::V>* out) {
-    int most = 0, count[L::kWidth], kept[L::kWidth][kMaxPairContacts];
+    int most = 0, kept[L::kWidth][kMaxPairContacts];
+    alignas(64) float count[L::kWidth];
+    bool chosen = false;
     for (int lane = 0; lane < L::kWidth; ++lane) {
-      count[lane] = choice[lane].kept(kept[lane]);
-      most = count[lane] > most ? count[lane] : most;
+      const int n = choice[lane].choosing() ? choice[lane].kept(kept[lane]) : choice[lane].count;
+      chosen = chosen || choice[lane].choosing();
+      count[lane] = static_cast<float>(n);
+      most = n > most ? n : most;
     }
-    alignas(64) float row[L::kWidth];
     V* const type = nullptr;
+    const V counts = load(count, type);
+    alignas(64) float row[L::kWidth];
     for (int k = 0; k < most; ++k) {
+      const auto has = V(static_cast<float>(k)) < counts;
       // from(place): the numbers of the contacts in a place.
       const auto take = [&](auto from, float otherwise) {
+        if (!chosen) return select(has, load(from(k), type), V(otherwise));
         for (int lane = 0; lane < L::kWidth; ++lane) {
-          row[lane] = k < count[lane] ? from(kept[lane][k])[lane] : otherwise;
+          const bool mine = static_cast<float>(k) < count[lane];
+          row[lane] = !mine ? otherwise : from(choice[lane].choosing() ? kept[lane][k] : k)[lane];
         }
         return load(row, type);
       };
@@ -145,16 +176,6 @@ struct Prism {
       most = select(more, along, most);
       out[0] = select(more, c[0], out[0]), out[1] = select(more, c[1], out[1]), out[2] = select(more, z, out[2]);
     }
-  }
-  /// Points above or below the top's triangle; a point on a side that two prisms share is over one of them.
-  COHORT_LANE M over(const V* p) const {
-    M yes = p[0] == p[0];
-    for (int k = 0; k < 3; ++k) {
-      const V out = fma(V(wall[k][0]), p[0], V(wall[k][1]) * p[1]);
-      // The prism over the diagonal has it, and its left side; the one under it the front.
-      yes = yes & ((half == 0) == (k < 2) ? out <= wall_at[k] : out < wall_at[k]);
-    }
-    return yes;
   }
   /// Not outside by more than `tolerance`.
   COHORT_LANE M inside(const V* p, V tolerance) const {

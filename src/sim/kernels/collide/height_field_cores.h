@@ -3,6 +3,7 @@
 /// point is inside, and its faces and straight edges; a round one how it reaches along an axis that is turned (Arc).
 #pragma once
 #include "sim/kernels/collide/convex/farthest.h"
+#include "sim/kernels/collide/polygon_clip.h"
 #include "sim/kernels/lane/spatial.h"
 
 namespace cohort::sim {
@@ -10,7 +11,7 @@ namespace cohort::sim {
 template <class L>
 struct BoxCore {
   using V = typename L::V;
-  static constexpr bool kRound = false, kSegment = false;
+  static constexpr bool kRound = false, kSegment = false, kStands = true, kLies = false;
   V axis[3][3];
   const float* size;
 
@@ -65,21 +66,27 @@ struct BoxCore {
   COHORT_LANE void edges(F f) const {
     for (int k = 0; k < 3; ++k) f(axis[k]);
   }
-  /// Between any two corners, at least, m.
-  COHORT_LANE float spacing() const {
-    const float least = size[0] < size[1] ? size[0] : size[1];
-    return 2 * (size[2] < least ? size[2] : least);
-  }
-  /// f(corner), of those that are not higher along d than `level` in any lane.
-  template <class F>
-  COHORT_LANE void corners(const V*, V, F f) const {
-    for (int corner = 0; corner < 8; ++corner) {
-      V p[3] = {V(0.0f), V(0.0f), V(0.0f)};
-      for (int k = 0; k < 3; ++k) {
-        const V side((corner >> k & 1) != 0 ? size[k] : -size[k]);
-        for (int i = 0; i < 3; ++i) p[i] = fma(side, axis[k][i], p[i]);
+  /// up: unit, across the ground; its lowest face.
+  COHORT_LANE void footprint(LanePolygon<L>& polygon, const V* up, typename L::M) const {
+    V along[3];
+    for (int k = 0; k < 3; ++k) along[k] = dot3(axis[k], up);
+    const auto is1 = abs(along[1]) > abs(along[0]);
+    const auto is2 = abs(along[2]) > max(abs(along[0]), abs(along[1]));
+    const auto chosen = [&](V of0, V of1, V of2) { return select(is2, of2, select(is1, of1, of0)); };
+    const V side = select(chosen(along[0], along[1], along[2]) > V(0.0f), V(-1.0f), V(1.0f));
+    V middle[3], u[3], v[3];
+    for (int i = 0; i < 3; ++i) {
+      const V x = axis[0][i] * V(size[0]), y = axis[1][i] * V(size[1]), z = axis[2][i] * V(size[2]);
+      middle[i] = side * chosen(x, y, z), u[i] = chosen(y, z, x), v[i] = chosen(z, x, y);
+    }
+    const auto yes = side == side;
+    for (int k = 0; k < 4; ++k) {
+      V p[3];
+      for (int i = 0; i < 3; ++i) {
+        const V across = k == 1 || k == 2 ? -u[i] : u[i];
+        p[i] = k < 2 ? middle[i] + across + v[i] : middle[i] + across - v[i];
       }
-      f(p);
+      polygon.add(p[0], p[1], p[2], yes);
     }
   }
 };
@@ -87,7 +94,7 @@ struct BoxCore {
 template <class L>
 struct MeshCore {
   using V = typename L::V;
-  static constexpr bool kRound = false, kSegment = false;
+  static constexpr bool kRound = false, kSegment = false, kStands = true, kLies = false;
   const ModelView& m;
   const MeshRecord& mesh;
   const V* R;
@@ -169,18 +176,41 @@ struct MeshCore {
       f(e);
     }
   }
-  COHORT_LANE float spacing() const { return 0.0f; }
-  template <class F>
-  COHORT_LANE void corners(const V* d, V level, F f) const {
-    V own[3];
-    rotate_back(own, R, d);
-    heights(own, [&](V height, const float* v) {
-      if (!any(height <= level)) return;
-      const float local[3] = {v[0], v[kVertexBlock], v[2 * kVertexBlock]};
-      V p[3];
-      rotate(p, R, local);
-      f(p);
+  /// The face that faces the ground most; of more corners than the lanes have room for, every second, third, ...
+  COHORT_LANE void footprint(LanePolygon<L>& polygon, const V* up, typename L::M lanes) const {
+    constexpr int kLanes = L::kWidth;
+    V own[3], least(3e38f), which(0.0f);
+    rotate_back(own, R, up);
+    for (int f = 0; f < mesh.face_count; ++f) {
+      const FaceRecord& face = m.mesh_face[mesh.first_face + f];
+      const V along = fma(own[0], V(face.normal[0]), fma(own[1], V(face.normal[1]), own[2] * V(face.normal[2])));
+      const auto less = along < least;
+      least = select(less, along, least), which = select(less, V(static_cast<float>(f)), which);
+    }
+    alignas(64) float at[kMostLaneCorners][3][kLanes] = {}, counts[kLanes] = {};
+    int most = 0;
+    each_lane(lanes, [&](int lane) {
+      const FaceRecord& face = m.mesh_face[mesh.first_face + static_cast<int>(get_lane(which, lane))];
+      const int stride = (face.corner_count + kMostLaneCorners - 1) / kMostLaneCorners;
+      const int count = face.corner_count / stride;
+      for (int k = 0; k < kMostLaneCorners; ++k) {
+        // Beyond the last corner the first again.
+        const int corner = k < count ? k * stride : 0;
+        float p[3];
+        mesh_vertex(p, m, mesh, m.mesh_edge[face.first_corner + corner]);
+        for (int i = 0; i < 3; ++i) at[k][i][lane] = p[i];
+      }
+      counts[lane] = static_cast<float>(count);
+      most = count > most ? count : most;
     });
+    V* const type = nullptr;
+    const V count = load(counts, type);
+    for (int k = 0; k < most; ++k) {
+      V local[3], p[3];
+      for (int i = 0; i < 3; ++i) local[i] = load(at[k][i], type);
+      rotate(p, R, local);
+      polygon.add(p[0], p[1], p[2], V(static_cast<float>(k)) < count);
+    }
   }
 };
 
@@ -188,7 +218,7 @@ struct MeshCore {
 template <class L>
 struct SegmentCore {
   using V = typename L::V;
-  static constexpr bool kRound = false, kSegment = true;
+  static constexpr bool kRound = false, kSegment = true, kStands = true, kLies = true;
   V end[3];  ///< the upper one; the other is opposite
   V length;  ///< half
 
@@ -218,19 +248,22 @@ struct SegmentCore {
   COHORT_LANE void edges(F f) const {
     f(end);
   }
-  COHORT_LANE float spacing() const { return 0.0f; }
-  template <class F>
-  COHORT_LANE void corners(const V*, V, F f) const {
-    const V other[3] = {-end[0], -end[1], -end[2]};
-    f(end);
-    f(other);
+  /// Whether the footprint is a line.
+  COHORT_LANE typename L::M lies(const V* up) const { return up[2] == up[2]; }
+  COHORT_LANE void footprint(LanePolygon<L>& polygon, const V*, typename L::M) const {
+    const auto yes = length == length;
+    polygon.add(end[0], end[1], end[2], yes);
+    polygon.add(-end[0], -end[1], -end[2], yes);
   }
 };
+
+/// Cosine between a cylinder's axis and the ground's normal above which it stands.
+inline constexpr float kUpright = 0.7071068f;
 
 template <class L>
 struct CylinderCore {
   using V = typename L::V;
-  static constexpr bool kRound = true, kSegment = false, kCaps = true;
+  static constexpr bool kRound = true, kSegment = false, kCaps = true, kStands = true, kLies = true;
   V axis[3], x[3];
   float radius, height;  ///< height: half
 
@@ -286,22 +319,25 @@ struct CylinderCore {
   COHORT_LANE void edges(F f) const {
     f(axis);
   }
-  COHORT_LANE float spacing() const { return 2 * thinnest(); }
-  /// As on a plane (plane_cylinder): the lowest points of both rims, and two more on the lower one.
-  template <class F>
-  COHORT_LANE void corners(const V* d, V, F f) const {
-    V side[3], sideways[3], p[3];
-    const V along = across(side, d), squared = dot3(side, side);
-    const auto tilted = squared > V(1e-12f);
-    const V scale = V(-radius) / sqrt(select(tilted, squared, V(1.0f)));
-    for (int i = 0; i < 3; ++i) side[i] = select(tilted, side[i] * scale, x[i] * V(radius));
-    cross(sideways, axis, side);
-    const V cap = select(along > V(0.0f), V(-height), V(height));
+  COHORT_LANE typename L::M lies(const V* up) const { return abs(dot3(axis, up)) <= V(kUpright); }
+  /// Four points of the lower rim, as on a plane (plane_cylinder), which turn with the cylinder; or the line along its
+  /// side.
+  COHORT_LANE void footprint(LanePolygon<L>& polygon, const V* up, typename L::M) const {
+    const V zero(0.0f), one(1.0f);
+    V y[3], side[3];
+    cross(y, axis, x);
+    const V along = across(side, up), cap = select(along > zero, V(-height), V(height));
+    const auto upright = abs(along) > V(kUpright), yes = one > zero;
+    const V out = V(-radius) / sqrt(max(dot3(side, side), V(1e-30f)));
     for (int k = 0; k < 4; ++k) {
-      const V end = k == 1 ? -cap : cap, share(k < 2 ? 1.0f : -0.5f);
-      const V beside(k == 2 ? 0.8660254038f : k == 3 ? -0.8660254038f : 0.0f);
-      for (int i = 0; i < 3; ++i) p[i] = fma(end, axis[i], fma(share, side[i], beside * sideways[i]));
-      f(p);
+      const V end(k == 1 ? -height : height), reach(k < 2 ? radius : -radius);
+      const V* const spoke = k % 2 == 0 ? x : y;
+      V p[3];
+      for (int i = 0; i < 3; ++i) {
+        const V on_cap = fma(cap, axis[i], reach * spoke[i]);
+        p[i] = select(upright, on_cap, fma(end, axis[i], out * side[i]));
+      }
+      polygon.add(p[0], p[1], p[2], k < 2 ? yes : upright);
     }
   }
   COHORT_LANE V tilt(const V* d) const { return V(height) * dot3(axis, d); }
@@ -322,7 +358,7 @@ struct CylinderCore {
 template <class L>
 struct EllipsoidCore {
   using V = typename L::V;
-  static constexpr bool kRound = true, kSegment = false, kCaps = false;
+  static constexpr bool kRound = true, kSegment = false, kCaps = false, kStands = false, kLies = false;
   V axis[3][3];
   const float* size;
 
@@ -371,9 +407,6 @@ struct EllipsoidCore {
   COHORT_LANE void faces(F) const {}
   template <class F>
   COHORT_LANE void edges(F) const {}
-  COHORT_LANE float spacing() const { return 3e38f; }
-  template <class F>
-  COHORT_LANE void corners(const V*, V, F) const {}
   COHORT_LANE V tilt(const V*) const { return V(0.0f); }
   COHORT_LANE void project(V* out, const V* d) const {
     for (int k = 0; k < 3; ++k) out[k] = dot3(axis[k], d) * V(size[k]);

@@ -1,10 +1,10 @@
 /// Capsules, cylinders, ellipsoids, boxes and meshes of few faces on a height field, over lanes: a contact for each
-/// prism, and one for each corner of a shape that lies on a prism's top, which may be larger than the shape. A lane of which
+/// prism or, of a shape that lies on a prism's top, for each corner of what lies there. A lane of which
 /// height_field_touch.h does not know where it touches a prism (parallel faces; parts that are not looked at) is
 /// searched alone (height_field_prisms.h).
 #pragma once
 #include "sim/kernels/collide/convex/queued.h"
-#include "sim/kernels/collide/height_field_touch.h"
+#include "sim/kernels/collide/height_field_top.h"
 #if defined(COHORT_SEARCHES_IN_PLACE)
 #include "sim/kernels/collide/convex/height_field_prisms.h"
 #endif
@@ -25,40 +25,6 @@ COHORT_LANE FieldExtent<typename L::V> extent_of(const Core& core, const CellGri
   const V across[3] = {V(grid.across[0]), V(grid.across[1]), zero};
   core.span(e.low_across, e.high_across, across);
   return e;
-}
-
-/// What overlaps a prism's top by no more than this share beyond the least overlap lies on it.
-inline constexpr float kOnTop = 0.02f;
-
-/// Makes contacts of the core's corners that are over a prism's top, of the lanes in `near` whose shapes lie on it.
-/// Returns the lanes where one of them is as deep as the prism and the shape touch, but for `rounding`. r: the radius
-/// around the core; enough: that and the reach, m.
-template <class L, class Core>
-COHORT_KERNEL typename L::M corners_on_top(LaneContacts<L>& found, const Prism<L>& prism, const Core& core,
-                                           const PrismTouch<L>& touch, typename L::V r, typename L::V enough,
-                                           typename L::V rounding, const PairPose<typename L::V>& pose,
-                                           typename L::M near) {
-  using V = typename L::V;
-  using M = typename L::M;
-  const V lowest = core.lowest(prism.up) - prism.top_at;
-  // As the search has it: of the overlap, which the radius is part of.
-  near = near & (lowest >= touch.apart - fma(V(kOnTop), abs(touch.apart - r), rounding));
-  V deepest(kFarApart);
-  if (any(near)) {
-    const V level = prism.top_at + enough;
-    core.corners(prism.up, level, [&](const V* p) {
-      const V height = dot3(prism.up, p) - prism.top_at;
-      const M here = near & (height <= enough) & prism.over(p);
-      const unsigned bits = lane_bits(here);
-      if (bits == 0) return;
-      deepest = select(here, min(deepest, height), deepest);
-      const V down = fma(V(0.5f), height - r, r);
-      V point[3];
-      for (int i = 0; i < 3; ++i) point[i] = fma(-down, prism.up[i], p[i]);
-      found.keep_all(bits, height - r, point, prism.up, pose.rot1, pose.pos2);
-    });
-  }
-  return deepest <= touch.apart + rounding;
 }
 
 /// Contacts of a height field and the shapes in `near`, as height_field_sphere's. search: as Constraints::search.
@@ -95,10 +61,8 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
   for (int i = 0; i < 3; ++i) whole.low[i] -= r, whole.high[i] += r;
   whole.low_across -= r, whole.high_across += r;
   LaneContacts<L> found(pose, reach, g.radius);
-  // Two corners may be over one triangle.
-  const bool wide =
-      m.option.deepest_only == 0 && grid.dx * grid.dx + grid.dy * grid.dy > core.spacing() * core.spacing();
-  alignas(64) float floor[kLanes], points[9][kLanes], place[3][kLanes], turn[9][kLanes], axes[9][kLanes];
+  const bool wide = m.option.deepest_only == 0 && stands_wide<Core>(grid, g.radius);
+  alignas(64) float floor[kLanes], points[9][kLanes], axes[9][kLanes];
   bool stored = false;
   each_prism<L>(m, h, s, whole, reach, near, [&](const Prism<L>& prism, M met) {
     met = met & (core.lowest(prism.up) - prism.top_at <= enough);
@@ -122,50 +86,58 @@ COHORT_KERNEL int height_field_core(ContactPoint<typename L::V>* out, const Mode
       touch_prism<L>(touch, prism, core, around, g.radius, enough, met);
     }
     met = met & (touch.apart <= enough);
-    if (wide) {
-      // What lies on the top rests on all its corners there, and needs no other contact where they are as deep.
-      const M as_deep =
-          corners_on_top<L>(found, prism, core, touch, r, enough, V(kOverlapRounding * g.radius), pose, met);
-      met = met & flip(as_deep & (Core::kRound ? touch.known : met));
-    }
-    const unsigned hit = lane_bits(met & touch.known), odd = lane_bits(met & flip(touch.known));
-    if (hit != 0) {
-      V point[3];
-      for (int i = 0; i < 3; ++i) point[i] = V(0.5f) * (touch.on1[i] + fma(-touch.axis[i], r, touch.on2[i]));
-      found.keep_all(hit, touch.apart - r, point, touch.axis, pose.rot1, pose.pos2);
-    }
-    if (odd == 0) return;
-    if (!stored) {
-      stored = true;
-      for (int i = 0; i < 3; ++i) store(place[i], pose.pos2[i]);
-      for (int i = 0; i < 9; ++i) {
-        store(turn[i], pose.rot1[i]);
-        store(axes[i], g.shape == kCapsule && i % 3 != 2 ? V(0.0f) : R[i]);
+    V dist = touch.apart - r, point[3];
+    for (int i = 0; i < 3; ++i) point[i] = V(0.5f) * (touch.on1[i] + fma(-touch.axis[i], r, touch.on2[i]));
+    // Of the lanes of `met` that are not known; those without a contact leave it.
+    const auto search_for = [&](M unknown) {
+      const unsigned odd = lane_bits(unknown);
+      if (odd == 0) return;
+      if (!stored) {
+        stored = true;
+        for (int i = 0; i < 9; ++i) store(axes[i], g.shape == kCapsule && i % 3 != 2 ? V(0.0f) : R[i]);
       }
-    }
-    for (int k = 0; k < 3; ++k) {
-      for (int i = 0; i < 3; ++i) store(points[3 * k + i], prism.corner[k][i]);
-    }
-    store(floor, prism.floor);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if ((odd >> lane & 1u) == 0) continue;
-      // About the shape's centre, in the field's axes.
-      float corners[18], in_field[7];
-      for (int k = 0; k < 9; ++k) {
-        corners[9 + k] = points[k][lane], corners[k] = k % 3 == 2 ? floor[lane] : points[k][lane];
+      for (int k = 0; k < 3; ++k) {
+        for (int i = 0; i < 3; ++i) store(points[3 * k + i], prism.corner[k][i]);
       }
-      QueuedShape shape{&g, {0, 0, 0}, {}};
-      for (int i = 0; i < 9; ++i) shape.rot[i] = axes[i][lane];
+      store(floor, prism.floor);
+      alignas(64) float result[7][kLanes];
+      store(result[0], dist);
+      for (int i = 0; i < 3; ++i) store(result[1 + i], point[i]), store(result[4 + i], touch.axis[i]);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        if ((odd >> lane & 1u) == 0) continue;
+        // About the shape's centre, in the field's axes.
+        float corners[18], in_field[7];
+        for (int k = 0; k < 9; ++k) {
+          corners[9 + k] = points[k][lane], corners[k] = k % 3 == 2 ? floor[lane] : points[k][lane];
+        }
+        QueuedShape shape{&g, {0, 0, 0}, {}};
+        for (int i = 0; i < 9; ++i) shape.rot[i] = axes[i][lane];
 #if defined(COHORT_SEARCHES_IN_PLACE)
-      if (!collide::prism_and_shape(m, corners, shape, reach, farthest_function<L>(), in_field,
-                                    *static_cast<collide::SearchSpace*>(search))) {
-        continue;
-      }
+        const bool meets = collide::prism_and_shape(m, corners, shape, reach, farthest_function<L>(), in_field,
+                                                    *static_cast<collide::SearchSpace*>(search));
 #else
-      if (!prism_and_shape(m, corners, shape, reach, farthest_function<L>(), in_field)) continue;
+        const bool meets = prism_and_shape(m, corners, shape, reach, farthest_function<L>(), in_field);
 #endif
-      found.keep_one(lane, in_field, turn, place);
+        for (int k = 0; k < 7 && meets; ++k) result[k][lane] = in_field[k];
+        if (!meets) result[0][lane] = kFarApart;
+      }
+      V* const type = nullptr;
+      dist = load(result[0], type);
+      for (int i = 0; i < 3; ++i) point[i] = load(result[1 + i], type), touch.axis[i] = load(result[4 + i], type);
+      met = met & (dist < V(kFarApart));
+      touch.known = touch.known | unknown;
+    };
+    // Of a round core an axis that is not known may not be the best one; nor is it of what is apart.
+    const M doubted = met & flip(touch.known);
+    search_for(Core::kRound ? doubted : doubted & (touch.apart > V(0.0f)));
+    if constexpr (Core::kStands) {
+      if (wide) {
+        met = met & flip(standing_on_top<L>(found, prism, core, touch.axis, dist, r, enough, g.radius, pose, met));
+      }
     }
+    search_for(met & flip(touch.known));
+    const unsigned hit = lane_bits(met);
+    if (hit != 0) found.keep_all(hit, dist, point, touch.axis, pose.rot1, pose.pos2);
   });
   return found.write(out);
 }

@@ -1,5 +1,5 @@
 /// A plane and a mesh over lanes: the vertices near the plane or, of many, those that spread.h chooses. (MuJoCo's
-/// mjc_PlaneConvex keeps three, the lowest and the first two that it comes to away from it.)
+/// mjc_PlaneConvex keeps the lowest and the first few that it comes to away from it.)
 #pragma once
 #include "sim/kernels/collide/collide.h"
 #include "sim/kernels/collide/convex/farthest.h"

@@ -24,36 +24,45 @@ struct LanePolygon {
 
   /// Keeps, of `lanes`, what lies at a x + b y >= offset - slack. The corners are named from the one after the first
   /// on, as a loop over the sides that writes down what it finds names them.
-  COHORT_KERNEL void clip(V a, V b, V offset, V slack, M lanes) {
+  COHORT_LANE void clip(V a, V b, V offset, V slack, M lanes) {
+    M in[kMostSlots];
+    const int count = slots;
+    const V shifted = halve(a, b, offset, slack, lanes, in);
+    next_start(in, count, shifted, lanes);
+  }
+  /// The same where names do not matter.
+  COHORT_LANE void clip_in_any_order(V a, V b, V offset, V slack, M lanes) {
+    M in[kMostSlots];
+    (void)halve(a, b, offset, slack, lanes, in);
+  }
+
+ private:
+  /// Keeps one side; in: whether the slots before were on it. Returns 1 where the first corner's slot moved up.
+  COHORT_KERNEL V halve(V a, V b, V offset, V slack, M lanes, M* in) {
     const V zero(0.0f), one(1.0f);
     V over[kMostSlots], leaves[3], enters[3];
-    M in[kMostSlots], out_somewhere = lanes & (zero > one);
+    M out_somewhere = lanes & (zero > one);
     for (int i = 0; i < slots; ++i) {
       over[i] = fma(a, at[0][i], b * at[1][i]) - offset;
       in[i] = flip(lanes) | (over[i] >= -slack);
       out_somewhere = out_somewhere | flip(in[i]);
     }
-    const int count = slots;
-    V shifted = zero;
-    if (any(out_somewhere)) {
-      for (int k = 0; k < 3; ++k) leaves[k] = enters[k] = zero;
-      for (int i = 0; i < slots; ++i) {
-        const int before = i == 0 ? slots - 1 : i - 1;
-        const M leave = in[before] & flip(in[i]), enter = in[i] & flip(in[before]), crosses = leave | enter;
-        if (!any(crosses)) continue;
-        const V share = sim::clip(over[before] / select(crosses, over[before] - over[i], one), zero, one);
-        for (int k = 0; k < 3; ++k) {
-          const V x = fma(share, at[k][i] - at[k][before], at[k][before]);
-          leaves[k] = select(leave, x, leaves[k]);
-          enters[k] = select(enter, x, enters[k]);
-        }
+    if (!any(out_somewhere)) return zero;
+    for (int k = 0; k < 3; ++k) leaves[k] = enters[k] = zero;
+    for (int i = 0; i < slots; ++i) {
+      const int before = i == 0 ? slots - 1 : i - 1;
+      const M leave = in[before] & flip(in[i]), enter = in[i] & flip(in[before]), crosses = leave | enter;
+      if (!any(crosses)) continue;
+      const V share = sim::clip(over[before] / select(crosses, over[before] - over[i], one), zero, one);
+      for (int k = 0; k < 3; ++k) {
+        const V x = fma(share, at[k][i] - at[k][before], at[k][before]);
+        leaves[k] = select(leave, x, leaves[k]);
+        enters[k] = select(enter, x, enters[k]);
       }
-      shifted = cut(in, leaves, enters);
     }
-    next_start(in, count, shifted, lanes);
+    return cut(in, leaves, enters);
   }
 
- private:
   /// Puts where the border is left before the first slot outside, and where it is entered into all slots outside, of
   /// which the last one counts. Returns 1 where the first corner's slot moved up.
   COHORT_LANE V cut(M* in, const V* leaves, const V* enters) {

@@ -7,6 +7,9 @@
 
 namespace cohort::sim {
 
+/// Corners nearer to each other than this are one (convex/faces.h), m: twice what single precision leaves.
+inline constexpr float kOneCorner = 2e-6f;
+
 /// The points that make contacts, in the axes of the face they lie on.
 template <class L>
 struct FoundPoints {
@@ -30,6 +33,16 @@ COHORT_KERNEL void face_points(FoundPoints<L>& found, const LanePolygon<L>& poly
     for (int k = 0; k < polygon.slots; ++k, slot = slot + 1 == polygon.slots ? 0 : slot + 1) {
       if (get_lane(polygon.corner[slot], lane) == 0 || get_lane(polygon.at[2][slot], lane) > reach) continue;
       for (int i = 0; i < 3; ++i) point[count][i] = get_lane(polygon.at[i][slot], lane);
+      // What cuts a polygon at a corner leaves two there, which lie beside each other.
+      const auto same = [&](int other) {
+        float square = 0;
+        for (int i = 0; i < 3; ++i) {
+          const float off = point[other][i] - point[count][i];
+          square = fma(off, off, square);
+        }
+        return square < kOneCorner * kOneCorner;
+      };
+      if (count > 0 && (same(count - 1) || same(0))) continue;
       ++count;
     }
     int picked[kFewContacts] = {0, 1, 2, 3};

@@ -30,10 +30,11 @@ inline constexpr bool is_pair_kernel(int kernel) {
          (kernel >= kFirstQueued && kernel <= kHeightFieldConvex);
 }
 
-/// Most contacts of a height field, whose prisms make one each and more: of more than these, the spread counts (spread.h).
-inline constexpr int kMaxPairContacts = 16;
-/// What is kept of more contacts than find a place: the deepest one, and one for each of seven directions.
-inline constexpr int kSpreadKept = 8;
+/// Of more contacts than find a place, those that spread.h chooses: the deepest one and one for each of seven directions
+/// and, on a height field, which has room for them, eight further in.
+inline constexpr int kSpreadKept = 8, kSpreadInside = 16;
+/// Most contacts of a pair, those of a height field.
+inline constexpr int kMaxPairContacts = kSpreadInside;
 
 /// Contacts that a narrow phase makes at most; deepest_only: of OptionRecord.
 inline constexpr int most_contacts(int kernel, bool deepest_only) {

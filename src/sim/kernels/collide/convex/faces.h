@@ -15,6 +15,9 @@ inline constexpr double kSameNormal = 1e-5;
 /// A point this much outside an edge of the clipping face, times its length, counts as inside, m^2.
 inline constexpr double kInside = 1e-16;
 
+/// Corners nearer to each other than this are one, m.
+inline constexpr double kOneCorner = 1e-6;
+
 /// A cylinder's cap counts as a polygon of so many corners.
 inline constexpr int kRim = 16;
 
@@ -216,22 +219,31 @@ COHORT_DEVICE inline double area(Vec a, Vec b, Vec c, Vec d) {
   return dot(across, across);
 }
 
+/// Whether two corners of a polygon are one: what cuts it at a corner leaves two there. A choice among corners would
+/// take the same one twice, and leave out another.
+COHORT_DEVICE inline bool is_one(Vec a, Vec b) {
+  const Vec d = a - b;
+  return dot(d, d) < kOneCorner * kOneCorner;
+}
+
 /// The part of a face or an edge of one shape (in space.corner[0], clockwise) that lies over a face of the other and
-/// not above it by more than `reach`. Returns the number of points, which lie in points.
-COHORT_SEARCH inline int clip(const Features& shape, int face, Vec normal, double reach, FaceSpace& space, int count,
-                              const Vec*& points) {
-  const int edges = shape.corner_count(face);
+/// not above it by more than `reach`. stride: of the face's corners every so many count. Returns the number of points,
+/// which lie in points.
+COHORT_SEARCH inline int clip(const Features& shape, int face, int stride, Vec normal, double reach, FaceSpace& space,
+                              int count, const Vec*& points) {
+  const int edges = shape.corner_count(face) / stride;
   if (edges < 3 || edges + count > kMostCorners) return 0;
+  const bool is_edge = count == 2;
   Vec* from = space.corner[0];
   Vec* to = space.corner[1];
   int begins = 0;  // of the polygon's corners
   // From the last corner on.
-  const Vec first = shape.corner(shape.corner_of(face, edges - 1));
+  const Vec first = shape.corner(shape.corner_of(face, (edges - 1) * stride));
   Vec end = first;
   // Clockwise seen from outside.
   for (int e = 0; e < edges; ++e) {
     const Vec begin = end;
-    end = e + 1 == edges ? first : shape.corner(shape.corner_of(face, edges - 2 - e));
+    end = e + 1 == edges ? first : shape.corner(shape.corner_of(face, (edges - 2 - e) * stride));
     // Of the edge's length: only signs and quotients count.
     const Vec inwards = cross(end - begin, normal);
     double* const at = space.inside;
@@ -265,7 +277,9 @@ COHORT_SEARCH inline int clip(const Features& shape, int face, Vec normal, doubl
   }
   int below = 0;
   for (int k = 0, i = begins; k < count; ++k, i = i + 1 == count ? 0 : i + 1) {
-    if (dot(from[i] - first, normal) <= reach) to[below++] = from[i];
+    if (dot(from[i] - first, normal) > reach) continue;
+    if (!is_edge && below > 0 && (is_one(to[below - 1], from[i]) || is_one(to[0], from[i]))) continue;
+    to[below++] = from[i];
   }
   points = to;
   return below;
@@ -336,6 +350,12 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
     }
     if (end < 0) return 0;
   }
+  const Features& region = edge1 ? second : first;
+  const int region_face = edge1 ? face2 : face1;
+  // Of faces that have too many corners together, every second, third, ... corner counts.
+  const int all = end >= 0 ? 2 : second.corner_count(face2), of_region = region.corner_count(region_face);
+  const bool thinned = all + of_region > kMostCorners;
+  const auto stride_of = [&](int corners) { return thinned ? (2 * corners + kMostCorners - 1) / kMostCorners : 1; };
   // What is clipped: the edge, or the second shape's face, clockwise.
   int count = 2;
   const Features& clipped = edge1 ? first : second;
@@ -343,15 +363,15 @@ COHORT_SEARCH inline int face_contacts(const ConvexShape& a, const ConvexShape& 
     space.corner[0][0] = clipped.corner(edge1 ? v1[0] : v2[0]);
     space.corner[0][1] = clipped.corner(end);
   } else {
-    count = second.corner_count(face2);
-    if (count > kMostCorners) return 0;
-    for (int k = 0; k < count; ++k) space.corner[0][k] = second.corner(second.corner_of(face2, count - 1 - k));
+    const int stride = stride_of(all);
+    count = all / stride;
+    for (int k = 0; k < count; ++k) {
+      space.corner[0][k] = second.corner(second.corner_of(face2, (count - 1 - k) * stride));
+    }
   }
-  const Features& region = edge1 ? second : first;
-  const int region_face = edge1 ? face2 : face1;
   const Vec n = region.normal(region_face);
   const Vec* point = nullptr;
-  const int points = clip(region, region_face, n, reach, space, count, point);
+  const int points = clip(region, region_face, stride_of(of_region), n, reach, space, count, point);
   if (points == 0) return 0;
   int picked[kMostContacts], contacts = points < kMostContacts ? points : kMostContacts;
   for (int i = 0; i < contacts; ++i) picked[i] = i;

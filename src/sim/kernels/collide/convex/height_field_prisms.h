@@ -32,51 +32,73 @@ COHORT_DEVICE inline bool prism_and_shape(const ModelView& m, const float* corne
   return true;
 }
 
-/// What overlaps a prism's top by no more than this share beyond the least overlap lies on it, but for rounding, in
-/// terms of the bounding sphere's radius.
-inline constexpr double kOnTop = 0.02, kCornerRounding = 1e-6;
+/// As height_field_top.h, which says why.
+inline constexpr double kOnTop = 0.02, kLiesOnTop = 0.99985, kOneContact = 0.01, kManyCells = 4, kAsDeep = 1e-5,
+                        kUpright = 0.7071068;
+/// Most corners of a footprint, before a triangle's sides cut it.
+inline constexpr int kMostFootprint = 64;
 
-/// f(corner that the shape may stand on), without the radius around it: as the cores of height_field_cores.h have them.
-template <class F>
-COHORT_DEVICE inline void each_corner(const ConvexShape& s, const Vec& up, F f) {
-  if (s.shape == kBox || s.shape == kMesh) {
-    for (int i = 0; i < s.corners(); ++i) f(s.to_shared(s.vertex(i)));
-  } else if (s.shape == kCapsule) {
-    f(s.to_shared({0, 0, s.size.y}));
-    f(s.to_shared({0, 0, -s.size.y}));
-  } else if (s.shape == kCylinder) {
+/// The footprint of a shape, as the cores of height_field_cores.h have it, in the field's frame; up: unit, across the
+/// ground. Returns its number of corners.
+COHORT_DEVICE inline int footprint(const ConvexShape& s, const Vec& up, Vec* corner) {
+  const Features features(s, -up);
+  if (s.shape == kCapsule) {
+    corner[0] = s.to_shared({0, 0, s.size.y}), corner[1] = s.to_shared({0, 0, -s.size.y});
+    return 2;
+  }
+  if (s.shape == kCylinder) {
     const Vec axis = column(s.rot, 2);
-    const double along = dot(axis, up), cap = along > 0 ? -s.size.y : s.size.y;
-    Vec side = up - along * axis;
-    const double length = norm(side);
-    side = length > 1e-6 ? (-s.size.x / length) * side : s.size.x * column(s.rot, 0);
-    const Vec beside = 0.8660254037844386 * cross(axis, side);
-    f(s.pos + cap * axis + side);
-    f(s.pos - cap * axis + side);
-    f(s.pos + cap * axis - 0.5 * side + beside);
-    f(s.pos + cap * axis - 0.5 * side - beside);
+    const double along = dot(axis, up);
+    if (magnitude(along) > kUpright) {
+      const double low = along > 0 ? -s.size.y : s.size.y;
+      for (int k = 0; k < 4; ++k) {
+        corner[k] = s.to_shared({cosine(4 * k) * s.size.x, cosine(4 * k + 12) * s.size.x, low});
+      }
+      return 4;
+    }
+    const Vec side = up - along * axis, lowest = s.pos - (s.size.x / norm(side)) * side;
+    corner[0] = lowest + s.size.y * axis, corner[1] = lowest - s.size.y * axis;
+    return 2;
   }
+  if (s.shape != kBox && (s.shape != kMesh || !features.known())) return 0;
+  int face = 0;
+  double least = 1e300;
+  for (int f = 0; f < features.face_count(); ++f) {
+    const double along = dot(features.normal(f), up);
+    if (along < least) least = along, face = f;
+  }
+  const int all = features.corner_count(face), stride = (all + kMostFootprint - 1) / kMostFootprint;
+  const int count = all / stride;
+  for (int k = 0; k < count; ++k) corner[k] = features.corner(features.corner_of(face, k * stride));
+  return count;
 }
 
-/// Whether a point is over a prism's triangle (its corners from 3 on; half: as height_field_convex counts them). A point
-/// on a side that two prisms share is over one of them.
-COHORT_DEVICE inline bool over_top(const float* corners, int half, const Vec& p) {
-  bool over = true;
-  const Vec a = ConvexShape::prism_corner(corners, 3), b = ConvexShape::prism_corner(corners, 4),
-            c = ConvexShape::prism_corner(corners, 5);
-  const Vec* const at[3] = {&a, &b, &c};
+/// What of a polygon lies over a prism's triangle (its corners from 3 on; half: as height_field_convex counts them), in
+/// place, which has room for three more. Returns the number of corners.
+COHORT_DEVICE inline int over_top(const float* prism, int half, Vec* polygon, int count) {
+  Vec cut[kMostFootprint + 3];
   for (int k = 0; k < 3; ++k) {
-    const Vec &from = *at[k], &to = *at[(k + 1) % 3];
+    const Vec from = ConvexShape::prism_corner(prism, 3 + k), to = ConvexShape::prism_corner(prism, 3 + (k + 1) % 3);
     // Counterclockwise where half is 0, seen from above.
-    const double left = (to.x - from.x) * (p.y - from.y) - (to.y - from.y) * (p.x - from.x);
-    const double in = half == 0 ? left : -left;
-    over = over && ((half == 0) == (k < 2) ? in >= 0 : in > 0);
+    const double turn = half == 0 ? 1 : -1;
+    const auto in = [&](const Vec& p) {
+      return turn * ((to.x - from.x) * (p.y - from.y) - (to.y - from.y) * (p.x - from.x));
+    };
+    int kept = 0;
+    for (int i = 0; i < count; ++i) {
+      const Vec &p = polygon[i], &q = polygon[i + 1 == count ? 0 : i + 1];
+      const double a = in(p), b = in(q);
+      if (a >= 0) cut[kept++] = p;
+      if ((a >= 0) != (b >= 0) && kept < kMostFootprint + 3) cut[kept++] = p + (a / (a - b)) * (q - p);
+    }
+    count = kept;
+    for (int i = 0; i < count; ++i) polygon[i] = cut[i];
   }
-  return over;
+  return count;
 }
 
-/// One contact for each of the field's prisms that the shape meets, and one for each corner of a shape that lies on a
-/// prism's top; of more than kMaxPairContacts those that spread.h chooses.
+/// One contact for each of the field's prisms that the shape meets or, where it lies on the prism's top, for each corner
+/// of what lies there; of more than kMaxPairContacts those that spread.h chooses.
 COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedShape& field, const QueuedShape& shape,
                                              double reach, FarthestVertex farthest, QueuedContact* out,
                                              SearchSpace& space) {
@@ -119,25 +141,35 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
   const Vec across{-dy, dx, 0};
   const double room = norm(across) * (s.radius() + reach + 1e-6 * (width + depth));
   const double least = dot(across, s.support(-across)) - room, most = dot(across, s.support(across)) + room;
-  SpreadChoice<kMaxPairContacts> choice;
+  SpreadChoice choice;
   choice.clear();
   const double size = static_cast<double>(shape.geom->radius);
-  // In the field's frame: where it lies, for the choice.
-  Vec where[kMaxPairContacts];
+  const bool wide = m.option.deepest_only == 0 && kManyCells * kManyCells * (dx * dx + dy * dy) > size * size;
+  Vec where[SpreadChoice::kPlaces], normals[SpreadChoice::kPlaces];  // in the field's frame
+  double dists[SpreadChoice::kPlaces] = {};  // nvcc does not see that a place is written before it is read
   const auto seen = [&](double dist, const Vec& p, float& deep, float& x, float& y) {
     deep = static_cast<float>(reach - dist);
     x = static_cast<float>((p.x - s.pos.x) / size), y = static_cast<float>((p.y - s.pos.y) / size);
   };
-  const auto keep = [&](double dist, const Vec& at, const Vec& normal) {
-    float deep, x, y;
-    seen(dist, at, deep, x, y);
-    const int slot =
-        choice.offer(deep, x, y, [&](int k, float& d, float& u, float& v) { seen(out[k].dist, where[k], d, u, v); });
-    if (slot < 0) return;
-    where[slot] = at;
-    out[slot].dist = dist;
-    put(out[slot].pos, turn(field.rot, at) + vec(field.pos));
-    put(out[slot].normal, turn(field.rot, normal));
+  // apart: m^2; a contact that is nearer to another one of the same direction is not kept beside it, the deeper one is.
+  const auto keep = [&](double dist, const Vec& at, const Vec& normal, double apart) {
+    int slot = -1;
+    if (apart > 0) {
+      int places[kMaxPairContacts];
+      const int count = choice.kept(places);
+      for (int k = 0; k < count && slot < 0; ++k) {
+        const Vec off = where[places[k]] - at;
+        if (dot(off, off) < apart && dot(normals[places[k]], normal) >= 0.999) slot = places[k];
+      }
+      if (slot >= 0 && dist >= dists[slot]) return;
+    }
+    if (slot < 0) {
+      float deep, x, y;
+      seen(dist, at, deep, x, y);
+      slot = choice.offer(deep, x, y, [&](int k, float& d, float& u, float& v) { seen(dists[k], where[k], d, u, v); });
+      if (slot < 0) return;
+    }
+    dists[slot] = dist, where[slot] = at, normals[slot] = normal;
   };
   for (int r = r0; r < r1; ++r) {
     for (int c = c0; c < c1; ++c) {
@@ -169,29 +201,38 @@ COHORT_SEARCH inline int height_field_convex(const ModelView& m, const QueuedSha
         if (dot(up, s.support(-up) - corner(0)) > (s.radius() + reach) * length * (1 + 1e-9)) continue;
         Witness w;
         if (!convex_distance(prism_of(points), s, reach, w, space)) continue;
-        // What lies on the top rests on all its corners there, and needs no other contact where they are as deep.
+        // What lies on the top needs no other contact where one of its corners there is as deep.
         up = (1 / length) * up;
-        const double rounding = kCornerRounding * size, top_at = dot(up, corner(0));
-        const double lowest = dot(up, s.support(-up)) - s.radius() - top_at;
+        const double rounding = kAsDeep * size, top_at = dot(up, corner(0));
         double deepest = 1e300;
-        if (m.option.deepest_only == 0 && lowest >= w.dist - kOnTop * magnitude(w.dist) - rounding) {
-          each_corner(s, up, [&](const Vec& p) {
-            const double height = dot(up, p) - s.radius() - top_at;
-            if (height > reach || !over_top(points, half, p)) return;
-            deepest = height < deepest ? height : deepest;
-            keep(height, p - (s.radius() + 0.5 * height) * up, up);
-          });
+        const double shallowest = w.dist - kOnTop * magnitude(w.dist) - rounding;
+        const bool lies =
+            s.shape == kCapsule || (s.shape == kCylinder && magnitude(dot(column(s.rot, 2), up)) <= kUpright);
+        const bool dips = lies && dot(up, s.support(-up)) - s.radius() - top_at < shallowest;
+        if (wide && !dips && dot(up, w.normal) >= kLiesOnTop) {
+          Vec polygon[kMostFootprint + 3];
+          const int count = over_top(points, half, polygon, footprint(s, up, polygon));
+          const auto height = [&](const Vec& p) { return dot(up, p) - s.radius() - top_at; };
+          for (int k = 0; k < count; ++k) deepest = height(polygon[k]) < deepest ? height(polygon[k]) : deepest;
+          if (deepest < shallowest) deepest = 1e300;
+          for (int k = 0; k < count && deepest < 1e300; ++k) {
+            const double dist = height(polygon[k]);
+            if (dist > reach) continue;
+            keep(dist, polygon[k] - (s.radius() + 0.5 * dist) * up, up, kOneContact * size * (kOneContact * size));
+          }
         }
-        if (deepest > w.dist + rounding) keep(w.dist, 0.5 * (w.on1 + w.on2), w.normal);
+        if (deepest > w.dist + rounding) keep(w.dist, 0.5 * (w.on1 + w.on2), w.normal, 0);
       }
     }
   }
   int places[kMaxPairContacts];
   const int count = choice.kept(places);
-  if (!choice.choosing()) return count;
-  QueuedContact kept[kSpreadKept];
-  for (int k = 0; k < count; ++k) kept[k] = out[places[k]];
-  for (int k = 0; k < count; ++k) out[k] = kept[k];
+  for (int k = 0; k < count; ++k) {
+    const int at = places[k];
+    out[k].dist = dists[at];
+    put(out[k].pos, turn(field.rot, where[at]) + vec(field.pos));
+    put(out[k].normal, turn(field.rot, normals[at]));
+  }
   return count;
 }
 

@@ -4,8 +4,13 @@
 
 namespace cohort::sim {
 
+/// Areas that differ by less than this share are alike.
+inline constexpr float kAlikeAreas = 1e-3f;
+
 /// The corners of a large quadrilateral of a convex polygon of more than four: from every first corner the others move
-/// on while the area grows, as MuJoCo picks them. area(a, b, c, d): any measure that grows with it.
+/// on while the area grows, as MuJoCo picks them. area(a, b, c, d): any measure that grows with it. Of areas that are
+/// alike the first stays: of a regular polygon's corners rounding would pick others in every step, and what lies on them
+/// would not come to rest.
 template <class Area>
 COHORT_DEVICE inline void pick_four(int count, int* picked, Area area) {
   int a = 0, b = 1, c = 2, d = 3;
@@ -15,7 +20,7 @@ COHORT_DEVICE inline void pick_four(int count, int* picked, Area area) {
   keep();
   const auto grows = [&](int p, int q, int r, int s) {
     const auto larger = area(p, q, r, s);
-    if (larger <= most) return false;
+    if (larger <= most + kAlikeAreas * most) return false;
     most = larger;
     return true;
   };

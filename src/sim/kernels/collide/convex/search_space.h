@@ -6,7 +6,7 @@
 namespace cohort::sim::collide {
 
 inline constexpr int kMostPolytopeVertices = 132, kMostPolytopeFaces = 264;
-/// Most corners of two faces together that are clipped; faces with more make the deepest contact only.
+/// Most corners of two faces together that are clipped; of faces with more, some of the corners are.
 inline constexpr int kMostCorners = 256;
 /// Most faces around a vertex that are looked at.
 inline constexpr int kMostAround = 64;
