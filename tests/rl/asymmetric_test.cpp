@@ -10,7 +10,7 @@
 #include "core/files.h"
 #include "rl/gaussian.h"
 #include "rl/point_task.h"
-#include "rl/ppo_actor.h"
+#include "rl/ppo_policy.h"
 #include "rl/runner.h"
 #include "train/checkpoint_writer.h"
 #include "weights/checkpoint.h"

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "rl/ppo_actor.h"
+#include "rl/ppo_policy.h"
 #include "rl/presets.h"
 #include "rl/runner.h"
 #include "tasks/registry.h"

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "rl/ppo_actor.h"
+#include "rl/ppo_policy.h"
 #include "rl/recall_task.h"
 #include "rl/runner.h"
 #include "rl/thread_ranks.h"

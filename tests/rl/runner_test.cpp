@@ -13,7 +13,7 @@
 #include "core/files.h"
 #include "rl/environments.h"
 #include "rl/point_task.h"
-#include "rl/ppo_actor.h"
+#include "rl/ppo_policy.h"
 #include "rl/recall_task.h"
 #include "train/checkpoint_writer.h"
 #include "weights/checkpoint.h"
@@ -262,7 +262,7 @@ TEST(PpoRunner, CutOffEpisodesAreWorthWhatComesAfterThem) {
   EXPECT_LT(value, 12);
 }
 
-TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
+TEST(PpoPolicy, AnActionDoesNotDependOnWhoElseActs) {
   PointTraining training({.n_envs = 53});
   training.train(2);
   PpoActor actor(training.runner.networks(), "trained");
@@ -284,7 +284,7 @@ TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
   EXPECT_EQ(alone[4], -9) << "rows of others are left alone";
 }
 
-TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
+TEST(PpoPolicy, ATaskWithOtherActionsOrObservationsIsRefused) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training;
   weights::CheckpointContent content = training.runner.checkpoint();
@@ -313,7 +313,7 @@ TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
   EXPECT_EQ(refused_with(PointTask()), "");
 }
 
-TEST(PpoActor, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
+TEST(PpoPolicy, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training(averaging());
   training.train(3);
@@ -347,7 +347,7 @@ TEST(PpoActor, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
   EXPECT_EQ(action_of(PpoActor(folder.path(), task, /*averaged=*/false)), weights);
 }
 
-TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
+TEST(PpoPolicy, ActsFromItsCheckpointAsItLearnt) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training;
   training.train(2);
