@@ -29,8 +29,8 @@
 #include "launch/rank_page.h"
 #include "parallel/single_device.h"
 #include "program.h"
+#include "run/rank_beats.h"
 #include "train/loop.h"
-#include "train/rank_beats.h"
 #include "train/rank_memory.h"
 
 namespace {
@@ -86,7 +86,7 @@ struct Trained {
 
 /// `beats`: null for a training that nobody watches.
 Trained train_once(std::int64_t width, std::int64_t batch, std::int64_t steps, dist::Recovery* recovery,
-                   train::RankBeats* beats) {
+                   run::RankBeats* beats) {
   torch::manual_seed(1);
   const auto model = std::make_shared<Net>(width);
   parallel::SingleDevice strategy(model, DeviceId{});
@@ -134,10 +134,10 @@ int run(int argc, char** argv) {
   const double part = cost_of([&] { recovery->set_part(launch::StepPart::kBackward); }, 2000000);
   double observe = 0, write = 0;
   {
-    train::RankBeats beats(run_folder.path(), who);
-    const train::BeatObserver observer = beats.observer();
-    const std::function<train::RankTotals()> totals = [] {
-      return train::RankTotals{.host_bytes = train::resident_bytes()};
+    run::RankBeats beats(run_folder.path(), who);
+    const run::BeatObserver observer = beats.observer();
+    const std::function<run::RankTotals()> totals = [] {
+      return run::RankTotals{.host_bytes = train::resident_bytes()};
     };
     observer({.state = "training", .step = 1}, totals);
     // Some of the calls write, once a second, as in a training; the shortest of ten stretches has none.
@@ -152,7 +152,7 @@ int run(int argc, char** argv) {
   std::vector<double> with, without;
   double beats_per_step = 0;
   for (int i = -1; i < rounds; ++i) {
-    train::RankBeats beats(run_folder.path(), who);
+    run::RankBeats beats(run_folder.path(), who);
     const Trained watched = train_once(width, batch, steps, recovery.get(), &beats);
     beats.end("finished");
     const Trained alone = train_once(width, batch, steps, nullptr, nullptr);

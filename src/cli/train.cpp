@@ -21,12 +21,12 @@
 #include "dist/group.h"
 #include "dist/group_speed.h"
 #include "dist/usable_devices.h"
+#include "policies/rdt/flags.h"
+#include "run/resume_target.h"
 #include "train/estimate.h"
-#include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/memory_plan.h"
 #include "train/part_speeds.h"
-#include "train/resume_target.h"
 #include "train/run.h"
 #include "train/typed_settings.h"
 
@@ -126,7 +126,7 @@ Arguments parse(const std::vector<std::string>& words, const std::string& job_of
     } else {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
-      if (dashed && trains("rdt") && train::is_rdt_switch(word)) word += "=true";
+      if (dashed && trains("rdt") && policies::is_rdt_switch(word)) word += "=true";
       if (dashed && stands_alone(words, i)) {
         // robomimic's switches.
         if (word == "resume") word = "resume=auto";
@@ -174,7 +174,7 @@ std::string job_of_files(const std::vector<std::string>& words) {
       std::string job;
       if (key == "config" || key == "load_from") job = job_of(value);
       if ((key == "resume" || key == "resume_from_checkpoint") && value != "auto" && value != "latest")
-        job = job_of((train::resume_target(value).run / "config.json").string());
+        job = job_of((run::resume_target(value).run / "config.json").string());
       if (words.front() == "--estimate" && i > 0 && word.ends_with(".json") && equals == std::string::npos)
         job = job_of(word);
       if (!job.empty()) return job;
@@ -185,20 +185,20 @@ std::string job_of_files(const std::vector<std::string>& words) {
 }
 
 /// Which run is continued; an empty path: none is. Its override then names the run's folder.
-train::ResumeTarget resumed_run(Arguments& arguments) {
-  train::ResumeTarget target;
+run::ResumeTarget resumed_run(Arguments& arguments) {
+  run::ResumeTarget target;
   for (std::string& text : arguments.overrides) {
     if (!text.starts_with("resume=")) continue;
     target = {};
     if (text == "resume=" || text == "resume=auto") continue;  // which run, is found later
-    target = train::resume_target(text.substr(7));
+    target = run::resume_target(text.substr(7));
     text = "resume=" + target.run.string();
   }
   return target;
 }
 
 /// The config.json of the run that is continued; empty: none is.
-std::string resumed_configuration(const train::ResumeTarget& resumed) {
+std::string resumed_configuration(const run::ResumeTarget& resumed) {
   return resumed.run.empty() ? "" : (resumed.run / "config.json").string();
 }
 
@@ -231,7 +231,7 @@ void take_data(Arguments& arguments, const std::string& key) {
 
 /// The precision that a launcher's --mixed_precision asks for. `cohort launch` passes what was typed, which outranks a
 /// file; accelerate always passes one, "no" unless it was told, which holds where nobody has said a precision.
-void apply_launcher_precision(const train::TypedSettings& typed, config::Fields& fields) {
+void apply_launcher_precision(const run::TypedSettings& typed, config::Fields& fields) {
   for (const char* name : {"COHORT_MIXED_PRECISION", "ACCELERATE_MIXED_PRECISION"}) {
     const char* value = std::getenv(name);
     if (!value || !*value) continue;
@@ -270,7 +270,7 @@ void apply_word(config::Fields& fields, train::RunSettings& settings, const std:
     return;
   }
   if (!fields.has(key)) {
-    const std::string flag = rdt ? train::near_rdt_flag(key) : "";
+    const std::string flag = rdt ? policies::near_rdt_flag(key) : "";
     COHORT_THROW_UNLESS(flag.empty(), "there is no flag --{}; did you mean --{}?", key, flag);
     const std::string of_robomimic = robomimic ? train::near_robomimic_key(key) : "";
     COHORT_THROW_UNLESS(of_robomimic.empty(), "there is no setting '{}'; did you mean '{}', robomimic's?", key,
@@ -338,7 +338,7 @@ int run_train(const std::vector<std::string>& words) {
   bool links_results = false;
   const bool rdt = arguments.job == "rdt" || (arguments.job.empty() && job_of_files(words) == "rdt");
   if (rdt) {
-    train::RdtFlags flags = train::read_rdt_flags(arguments.overrides);
+    policies::RdtFlags flags = policies::read_rdt_flags(arguments.overrides);
     arguments.overrides = std::move(flags.overrides);
     main_pys = std::move(flags.defaults);
     of_files = flags.of_files;
@@ -348,7 +348,7 @@ int run_train(const std::vector<std::string>& words) {
                     });
     notes = std::move(flags.notes);
   }
-  const train::ResumeTarget continued = resumed_run(arguments);
+  const run::ResumeTarget continued = resumed_run(arguments);
   const std::string resumed = resumed_configuration(continued);
   if (!arguments.help) take_job(arguments, resumed);
   if (arguments.estimates && (arguments.help || (arguments.job.empty() && arguments.files.empty()))) {
@@ -443,7 +443,7 @@ int run_train(const std::vector<std::string>& words) {
     apply_word(fields, settings, override_text, job->name() == "rdt", !robomimic.empty());
   }
   overrides.erase(overrides.begin(), overrides.begin() + static_cast<std::ptrdiff_t>(of_files));
-  train::TypedSettings typed(overrides);
+  run::TypedSettings typed(overrides);
   train::settle(typed, settings);
   if (fields.has("model.algorithm")) {
     const std::string learner = fields.to_json().at("model").at("algorithm").get<std::string>();

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "rl/presets.h"
 #include "rl/run.h"
+#include "run/typed_settings.h"
 #include "tasks/registry.h"
-#include "train/typed_settings.h"
 
 namespace cohort::cli {
 namespace {
@@ -56,7 +56,7 @@ void set_of_task(std::vector<std::string>& settings, const std::string& text) {
 
 /// Words that would do nothing beside the others are refused by name.
 void check_words(const std::vector<std::string>& words, const rl::PpoRunSettings& settings) {
-  train::TypedSettings typed(words);
+  run::TypedSettings typed(words);
   typed.needs(settings.algorithm.schedule == "adaptive", {"algorithm.desired_kl"}, "add algorithm.schedule=adaptive");
   typed.needs(settings.policy.recurrent(), {"policy.rnn_type", "policy.rnn_hidden_dim", "policy.rnn_num_layers"},
               "nothing remembers: add policy.class_name=ActorCriticRecurrent");
@@ -136,7 +136,8 @@ int run_ppo(const PpoArguments& arguments) {
   read_settings(arguments, job, settings, fields);
   check_words(arguments.overrides, settings);
   if (only_checks_words()) {
-    if (!settings.task.empty()) (void)tasks::make_task(settings.task, {.n_envs = 1, .overrides = settings.task_settings});
+    if (!settings.task.empty())
+      (void)tasks::make_task(settings.task, {.n_envs = 1, .overrides = settings.task_settings});
     return 0;
   }
   settings.program = typed_name(sibling("cohort"));

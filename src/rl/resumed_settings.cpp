@@ -12,7 +12,8 @@ namespace cohort::rl {
 namespace {
 
 // What is learnt does not depend on them.
-constexpr std::array<std::string_view, 18> kFree{"job",
+constexpr std::array<std::string_view, 19> kFree{"job",
+                                                 "dist",
                                                  "name",
                                                  "output_dir",
                                                  "init_from",

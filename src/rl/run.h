@@ -6,33 +6,23 @@
 
 #include "core/config.h"
 #include "rl/settings.h"
+#include "run/settings.h"
 
 namespace cohort::rl {
 
-struct PpoRunSettings {
-  std::string name;                    ///< results go to output_dir/name/<date-time>; empty: the task's name
-  std::string output_dir = "outputs";  ///< folder of all runs
-  std::string resume;                  ///< folder of a run to continue; auto: the newest of this name; empty: a new run
-  std::string checkpoint;              ///< of the run to continue, its folder; empty: the newest; no setting
-  std::string program = "cohort";      ///< how the user calls it, for commands to paste; no setting
+struct PpoRunSettings : run::RunSettings {
+  PpoRunSettings() { backend = "cpu"; }  // where simulator and learner are: small networks are faster there
+
+  std::string checkpoint;  ///< of the run to continue, its folder; empty: the newest; no setting
   std::string task;
   std::vector<std::string> task_settings;  ///< key=value of the task's own settings
   std::string task_library;                ///< the shared library that the task comes from; empty: it is built in
-  std::string init_from;                   ///< run or checkpoint whose weights a new run begins with
   std::string engine = "batched";          ///< of the simulation, or mujoco
-  std::string backend = "cpu";             ///< where simulator and learner are: cpu, cuda, or gpu
-  /// Of this process, "cuda:1" or "cpu"; several share every minibatch. Empty: the backend's first, or that of the rank.
-  std::vector<std::string> devices;
-  int n_envs = 256;         ///< over all ranks
-  int threads = 0;          ///< cores for the simulator; 0: all. No result depends on it
+  int n_envs = 256;                        ///< over all ranks
   int learner_threads = 0;  ///< cores for learning; 0: all. No result depends on it but with activations of LibTorch's
                             ///< own (FusedMlp::activation) and in bf16
   std::int64_t save_interval = 50;    ///< iterations between checkpoints
   std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
-  bool tensorboard = true;
-  bool tensorboard_charts = false;  ///< the report's charts there, too, as pictures
-  bool charts = true;
-  bool rank_status = true;  ///< every rank keeps ranks/rank_N.json in the run's folder for `cohort top`
   RunnerSettings runner;
   PpoSettings algorithm;
   PolicySettings policy;

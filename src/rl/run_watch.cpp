@@ -7,8 +7,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "run/rank_shares.h"
 #include "train/rank_memory.h"
-#include "train/rank_shares.h"
 
 namespace cohort::rl {
 namespace {
@@ -20,11 +20,6 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 }
 
 }  // namespace
-
-void RunWatch::keep_status(const std::filesystem::path& run, monitor::RankStatus who) {
-  beats_.emplace(run, std::move(who));
-  observe_ = beats_->observer();
-}
 
 void RunWatch::begin(std::int64_t iteration) {
   first_ = iteration_ = iteration;
@@ -70,16 +65,15 @@ RunWatch::Saving::~Saving() {
   watch_.beat(launch::RankPhase::kTraining);
 }
 
-std::vector<train::RankTotals> RunWatch::of_all_ranks() {
-  std::vector<train::RankTotals> all;
-  for (const at::Tensor& numbers : ranks_.gather(torch::tensor(train::to_numbers(totals()), at::kDouble)))
-    all.push_back(train::totals_from(numbers.const_data_ptr<double>()));
+std::vector<run::RankTotals> RunWatch::of_all_ranks() {
+  std::vector<run::RankTotals> all;
+  for (const at::Tensor& numbers : ranks_.gather(torch::tensor(run::to_numbers(totals()), at::kDouble)))
+    all.push_back(run::totals_from(numbers.const_data_ptr<double>()));
   return all;
 }
 
-void RunWatch::end(const char* state) {
+void RunWatch::end() {
   if (launcher_) launcher_->say(launch::RankPhase::kEnd, iteration_);
-  if (beats_) beats_->end(state);
 }
 
 void RunWatch::beat(launch::RankPhase phase) {
@@ -92,7 +86,7 @@ void RunWatch::beat(launch::RankPhase phase) {
   observe_({.state = state, .step = iteration_, .total_steps = settings_.total}, [this] { return totals(); });
 }
 
-train::RankTotals RunWatch::totals() const {
+run::RankTotals RunWatch::totals() const {
   const std::int64_t made = iteration_ - first_;
   return {.steps = made,
           .samples = made * settings_.samples,

@@ -1,30 +1,25 @@
-/// What a rank of a PPO run tells those who watch it: the launcher that looks for ranks that hang, its status file for
-/// `cohort top` and `cohort doctor`, and where the time of every iteration went, for metrics and report.
+/// Where the time of PPO's iterations went, for metrics and report, and the beats of a rank meanwhile: for the launcher,
+/// which looks for ranks that hang, and for the rank's status file.
 ///
-///   RunWatch watch(ranks, device, {.samples = 24 * 1024, .total = 300});
-///   watch.keep_status(run, status);                  // status: who this rank is
+///   RunWatch watch(ranks, device, {.samples = 24 * 1024, .total = 300}, run.beats(), run.recovery());
 ///   watch.begin(runner.iteration());
 ///   while (...) {
 ///     const Iteration figures = runner.iterate();
 ///     const IterationTimes times = watch.iterated(figures.number);
 ///     { const auto saving = watch.saving(); save(); }
 ///   }
-///   watch.end("finished");
+///   watch.end();
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include <c10/core/Device.h>
 
 #include "dist/recovery.h"
-#include "monitor/rank_status.h"
 #include "rl/ranks.h"
-#include "train/rank_beats.h"
-#include "train/step_stats.h"
+#include "run/beat.h"
 
 namespace cohort::rl {
 
@@ -45,12 +40,9 @@ class RunWatch {
     std::int64_t samples = 0;  ///< control steps of this rank in an iteration
     std::int64_t total = 0;    ///< iterations
   };
-  RunWatch(Ranks& ranks, c10::Device device, Settings settings)
-      : ranks_(ranks), device_(device), settings_(settings), launcher_(dist::Recovery::of_this_process()) {}
-
-  /// Writes ranks/rank_N.json into the run's folder from begin() on, at most once a second. Without end(), the rank
-  /// failed. `who`: rank, world_size, job, device, batch_size.
-  void keep_status(const std::filesystem::path& run, monitor::RankStatus who);
+  /// `launcher` may be null.
+  RunWatch(Ranks& ranks, c10::Device device, Settings settings, run::BeatObserver beats, dist::Recovery* launcher)
+      : ranks_(ranks), device_(device), settings_(settings), observe_(std::move(beats)), launcher_(launcher) {}
 
   /// The next iteration starts now, behind `iteration`.
   void begin(std::int64_t iteration);
@@ -73,20 +65,19 @@ class RunWatch {
   Saving saving() { return Saving(*this); }
 
   /// Of every rank, in their order. Collective.
-  std::vector<train::RankTotals> of_all_ranks();
-  /// finished or stopped.
-  void end(const char* state);
+  std::vector<run::RankTotals> of_all_ranks();
+  /// No iteration follows.
+  void end();
 
  private:
   void beat(launch::RankPhase phase);
-  train::RankTotals totals() const;
+  run::RankTotals totals() const;
 
   Ranks& ranks_;
   c10::Device device_;
   Settings settings_;
-  std::unique_ptr<dist::Recovery> launcher_;  ///< null: not `cohort launch`
-  std::optional<train::RankBeats> beats_;
-  train::BeatObserver observe_;
+  run::BeatObserver observe_;
+  dist::Recovery* launcher_;  ///< null: not `cohort launch`
   std::int64_t first_ = 0, iteration_ = 0;
   std::chrono::steady_clock::time_point began_, interval_began_;
   double exchange_before_ = 0, exchange_before_interval_ = 0;

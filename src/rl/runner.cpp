@@ -266,8 +266,8 @@ weights::CheckpointContent PpoRunner::checkpoint() {
   return content;
 }
 
-void PpoRunner::begin_with(const train::InitialWeights& weights) {
-  train::load(*networks_, weights);
+void PpoRunner::begin_with(const run::InitialWeights& weights) {
+  run::load(*networks_, weights);
   networks_->moments().refresh();
   if (ema_) ema_.emplace(*networks_, settings_.ema);
   ppo_.weights_changed();

@@ -29,9 +29,9 @@
 #include "rl/ranks.h"
 #include "rl/rollout.h"
 #include "rl/settings.h"
+#include "run/initial_weights.h"
 #include "tasks/task.h"
 #include "train/ema.h"
-#include "train/initial_weights.h"
 #include "weights/checkpoint.h"
 
 namespace cohort::rl {
@@ -97,7 +97,7 @@ class PpoRunner {
   /// remember of them. Throws Error naming `source` for one of other networks or environments.
   void resume(const weights::CheckpointContent& content, const std::string& source);
   /// Begins with the weights, and the statistics of observations, of another run. Throws Error naming what does not fit.
-  void begin_with(const train::InitialWeights& weights);
+  void begin_with(const run::InitialWeights& weights);
 
  private:
   /// Means of the actions and values of (n, O), n a multiple of 16; memory_ is then that of after the step.

@@ -12,11 +12,11 @@
 #include "dist/cuda_plugin.h"
 #include "models/random_context.h"
 #include "models/segment.h"
+#include "run/stop_request.h"
 #include "train/deterministic.h"
 #include "train/gradient_checkpoint.h"
 #include "train/loop_impl.h"
 #include "train/random_state.h"
-#include "train/stop_request.h"
 
 namespace cohort::train {
 namespace {

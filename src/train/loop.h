@@ -59,7 +59,7 @@ struct TrainJob {
 enum class TrainStatus {
   kFinished,      ///< all steps have been made
   kEarlyStopped,  ///< the watched metric did not improve any more
-  kStopped,       ///< a signal or request_stop(); training can be resumed
+  kStopped,       ///< a signal or run::request_stop(); training can be resumed
   kParked,        ///< the job goes on with other ranks, which find the state in memory: nothing was saved or reported
   kNothingLeft,   ///< resumed, and finished before (leave_finished): nothing was done
 };

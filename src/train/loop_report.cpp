@@ -7,10 +7,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "parallel/parameter_hash.h"
+#include "run/rank_shares.h"
+#include "run/stop_request.h"
 #include "train/loop_impl.h"
 #include "train/rank_memory.h"
-#include "train/rank_shares.h"
-#include "train/stop_request.h"
 
 namespace cohort::train {
 namespace {
@@ -170,30 +170,31 @@ RankTotals TrainLoop::Impl::totals() const {
 
 std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
   // Everyone fills its own row and zeros elsewhere; the maximum is the table.
-  at::Tensor table = at::zeros({strategy.world_size(), kTotalsNumbers}, at::kDouble);
-  table[strategy.rank()].copy_(torch::tensor(to_numbers(totals()), at::kDouble));
+  at::Tensor table = at::zeros({strategy.world_size(), run::kTotalsNumbers}, at::kDouble);
+  table[strategy.rank()].copy_(torch::tensor(run::to_numbers(totals()), at::kDouble));
   strategy.max_over_ranks(table);
   std::vector<RankTotals> ranks;
   for (int rank = 0; rank < strategy.world_size(); ++rank)
-    ranks.push_back(totals_from(table.const_data_ptr<double>() + rank * kTotalsNumbers));
+    ranks.push_back(run::totals_from(table.const_data_ptr<double>() + rank * run::kTotalsNumbers));
   return ranks;
 }
 
 void TrainLoop::Impl::agree_on_stop() {
   if (strategy.world_size() == 1) {
-    stop_agreed = stop_requested();
+    stop_agreed = run::stop_requested();
   } else {
     // The interval comes from figures that all ranks share, so that all of them ask at the same step.
     const std::int64_t every =
         agreed_step_s > 0.0 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(kStopCheckSeconds / agreed_step_s))
                             : 1;
     if (state.step % every != 0) return;
-    at::Tensor flag = torch::tensor({stop_requested() ? 1.0 : 0.0}, at::kDouble);
+    at::Tensor flag = torch::tensor({run::stop_requested() ? 1.0 : 0.0}, at::kDouble);
     strategy.max_over_ranks(flag);
     stop_agreed = flag.item<double>() != 0.0;
   }
   if (stop_agreed)
-    log::info("stopping after step {}{}", state.step, stop_signal() ? format(" on signal {}", stop_signal()) : "");
+    log::info("stopping after step {}{}", state.step,
+              run::stop_signal() ? format(" on signal {}", run::stop_signal()) : "");
 }
 
 void TrainLoop::Impl::compare_parameters() {

@@ -1,121 +1,40 @@
 #include "train/run.h"
 
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "core/command_line.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/log.h"
-#include "core/without_stack.h"
-#include "dist/group.h"
-#include "dist/rank_environment.h"
-#include "dist/recovery.h"
+#include "core/utf8.h"
 #include "dist/usable_devices.h"
 #include "report/metric_names.h"
-#include "report/result_links.h"
-#include "report/run_folder.h"
+#include "run/initial_weights.h"
+#include "run/run.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
-#include "tensors/processor.h"
-#include "train/initial_weights.h"
-#include "train/job_runs.h"
 #include "train/loader_source.h"
 #include "train/loop.h"
 #include "train/precision.h"
-#include "train/rank_beats.h"
-#include "train/resume_target.h"
-#include "train/run_output.h"
+#include "train/run_banner.h"
+#include "train/run_figures.h"
+#include "train/run_report.h"
 #include "train/run_test_set.h"
-#include "train/same_settings.h"
-#include "train/stop_request.h"
-#include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
 namespace {
-
-constexpr double kLongestTimeout = 7 * 24 * 3600;  // s
-
-std::chrono::milliseconds timeout_of(const char* setting, double seconds) {
-  COHORT_THROW_UNLESS(seconds >= 1 && seconds <= kLongestTimeout, "{}={:g} must be between 1 and {:g} seconds (a week)",
-                      setting, seconds, kLongestTimeout);
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
-}
 
 int cpu_threads(const RunSettings& settings, const dist::RankEnvironment& environment) {
   if (settings.threads > 0) return settings.threads;
   if (std::getenv("OMP_NUM_THREADS")) return at::get_num_threads();
   return std::max(1, available_cores() / std::max(1, environment.local_world_size));
-}
-
-/// The settings as they were resolved, and what the ranks' data and job must have in common beside them.
-void check_ranks_agree(const Job& job, const config::Fields& fields, dist::Group& group) {
-  // Of how many ranks the whole job is, and with it the batch, each node reckons from its own.
-  const std::string own = format("{}", group.environment().full_world_size);
-  const std::vector<std::string> all = group.all_gather_bytes(own);
-  for (std::size_t rank = 1; rank < all.size(); ++rank)
-    COHORT_THROW_UNLESS(
-        all[rank] == all[0],
-        "with all of its nodes this job would have {} processes by rank 0, but {} by rank {}: nodes "
-        "that come and go need the same --nproc_per_node, or the batch of a step would not stay the same",
-        all[0], all[rank], rank);
-  config::Json common = config::Json::object();
-  common["job"] = job.name();
-  common.update(fields.to_json());
-  common["number of training samples"] = job.dataset(Part::kTrain)->size();
-  check_same_settings(common, group);
-}
-
-/// Rank 0 makes (or opens) the folder, claims it, and tells the others.
-report::RunFolder open_folder(const RunSettings& settings, dist::Group* group,
-                              std::optional<report::ClaimedFolder>& claimed) {
-  std::string path;
-  if (!group || group->rank() == 0) {
-    if (settings.resume.empty())
-      claimed.emplace(settings.output_dir, settings.name);
-    else
-      claimed.emplace(settings.resume);
-    path = claimed->folder().path().string();
-  }
-  if (group) path = group->broadcast_bytes(path, 0);
-  return report::RunFolder::open(path);
-}
-
-/// "cuda:0" or "cuda:0, cuda:1".
-std::string device_names(const std::vector<DeviceId>& devices) {
-  std::string names;
-  for (const DeviceId device : devices) names += (names.empty() ? "" : ", ") + tensors::to_torch_device(device).str();
-  return names;
-}
-
-/// What rank 0 says, on all ranks.
-bool as_rank_0_says(bool of_rank_0, dist::Group* group) {
-  return group ? group->broadcast_bytes(of_rank_0 ? "1" : "0", 0) == "1" : of_rank_0;
-}
-
-/// A job that was started again goes on with its own run. Every rank looks for it: rank 0 makes a new one only after
-/// all of them have.
-void choose_run(RunSettings& settings, const std::vector<std::string>& overrides) {
-  const LaunchedJob launched = read_launched_job();
-  const std::string asked = settings.resume;
-  settings.resume = find_run(asked, std::filesystem::path(settings.output_dir) / settings.name, launched, overrides);
-  // Where it began is behind it: it goes on from its own last checkpoint, unless one of them was named now.
-  const bool own = settings.resume != asked || launched.restarted();
-  if (own && !settings.resume.empty() &&
-      !weights::CheckpointFolder(std::filesystem::path(settings.resume) / "checkpoints").steps().empty())
-    settings.train.checkpoint.resume = CheckpointSettings().resume;
-}
-
-/// For `cohort launch`, which does not start a program again that fails at its start.
-void tell_first_step() {
-  if (const auto file = dist::process_variable("COHORT_FIRST_STEP_FILE")) std::ofstream(*file) << "\n";
 }
 
 /// Refuses, before a step is made, what only a validation would find.
@@ -193,31 +112,227 @@ struct Feed {
   }
 };
 
+/// "stopped early at step 400, best at 250".
+run::Outcome outcome_of(const TrainResult& result, const TrainSettings& train) {
+  run::Outcome outcome{.step = result.step, .ranks = result.ranks};
+  switch (result.status) {
+    case TrainStatus::kFinished:
+      break;
+    case TrainStatus::kEarlyStopped:
+      outcome.status = format("stopped early at step {}, best at step {}", result.step, result.best_step);
+      break;
+    case TrainStatus::kParked:
+      outcome.ending = run::Ending::kParked;
+      break;
+    case TrainStatus::kNothingLeft:
+      outcome.ending = run::Ending::kNothingLeft;
+      outcome.remedy =
+          format("raise train.steps or train.epochs{}",
+                 train.early_stopping.patience > 0 ? ", and train.early_stopping.patience where that ended it" : "");
+      break;
+    case TrainStatus::kStopped:
+      outcome.ending = run::Ending::kStopped;
+      outcome.status = format("stopped by a signal at step {}", result.step);
+      break;
+  }
+  return outcome;
+}
+
+/// The command that uses what was trained: in its task where rollouts say which, else on its own data.
+std::vector<std::pair<std::string, std::string>> next_commands(const RunSettings& settings, const run::Run& run) {
+  const std::string trained = shell_quoted(run.folder().path().string());
+  if (!settings.rollout.task.empty()) {
+    std::string command = format("{} evaluate --task {}", settings.program, shell_quoted(settings.rollout.task));
+    for (const std::string& setting : settings.rollout.task_settings) command += " " + shell_quoted(setting);
+    return {{"evaluate", format("{} --policy {} --episodes 100 --record-video --out {}", command, trained,
+                                shell_quoted((run.folder().path() / "evaluation").string()))}};
+  }
+  const config::Json data = run.configuration().value("data", config::Json::object());
+  std::string file = data.value("path", std::string());
+  if (file.empty() && data.contains("paths") && !data.at("paths").empty()) file = data.at("paths").at(0);
+  if (file.empty()) return {};
+  return {{"predict", format("{} predict {} {} --out {}", settings.program, trained, shell_quoted(utf8_to_bytes(file)),
+                             shell_quoted((run.folder().path() / "predictions.csv").string()))}};
+}
+
+/// A job's model, loop and data in a run.
+class SupervisedLearner final : public run::Learner {
+ public:
+  SupervisedLearner(Job& job, RunSettings& settings, const RolloutFunction& rollouts)
+      : job_(job), settings_(settings), rollouts_(rollouts) {}
+
+  std::string job() const override { return job_.name(); }
+  run::Counting counting() const override { return {.label = "train", .short_unit = "step", .unit = "step"}; }
+  void goes_on_with_own_run() override { settings_.train.checkpoint.resume = CheckpointSettings().resume; }
+  run::Resources prepare(run::Run& run) override;
+  void prepare_to_join() override { model_ = job_.make_model(settings_.train.seed); }
+  config::Json common() const override { return {{"number of training samples", job_.dataset(Part::kTrain)->size()}}; }
+  void build(run::Run& run) override;
+  std::int64_t batch_size() const override { return plan_.batch_size; }
+  std::vector<run::BannerRow> banner(run::Run& run) const override;
+  run::Outcome train(run::Run& run) override;
+  void conclude(run::Run& run, const run::Outcome& outcome) override;
+  run::Results results(double seconds) const override;
+
+ private:
+  void warn() const;
+  void use_rollouts(const run::Run& run, TrainJob& training);
+  c10::Device device() const { return tensors::to_torch_device(plan_.devices.front()); }
+
+  Job& job_;
+  RunSettings& settings_;
+  const RolloutFunction& rollouts_;
+  parallel::Plan plan_;
+  std::shared_ptr<torch::nn::Module> model_;
+  std::unique_ptr<parallel::Strategy> strategy_;
+  std::optional<Feed> feed_;
+  std::optional<RunFigures> figures_;
+  std::optional<TrainLoop> loop_;
+  std::vector<std::pair<std::string, std::string>> commands_;
+  TrainResult result_;
+  std::optional<TestResult> test_;
+};
+
+run::Resources SupervisedLearner::prepare(run::Run& run) {
+  const TrainSettings& train = settings_.train;
+  train.validate();
+  job_.load();
+  COHORT_THROW_UNLESS(job_.dataset(Part::kTrain), "the split leaves no training samples");
+  check_watched_metric(job_, settings_);
+  COHORT_THROW_UNLESS(!settings_.rollout.enabled || rollouts_,
+                      "rollout.enabled=true: this build, or this job, has no task to play episodes of");
+  COHORT_THROW_UNLESS(
+      !settings_.rollout.enabled || train.weights == "fp32",
+      "rollout.enabled=true plays episodes with weights of float32, and train.weights=bf16 trains none: "
+      "leave one of them out");
+  const dist::RankEnvironment& environment = run.environment();
+  plan_ = plan_devices(settings_, environment);
+  check_batches(job_.dataset(Part::kTrain)->size(), plan_.batch_size, environment.world_size, settings_.drop_last);
+  return {.devices = plan_.devices,
+          .threads = cpu_threads(settings_, environment),
+          .several_ranks = plan_.mode == parallel::Mode::kDistributedDataParallel,
+          .exchange = plan_.devices.front()};
+}
+
+void SupervisedLearner::build(run::Run& run) {
+  const std::uint64_t seed = settings_.train.seed;
+  if (!model_) model_ = job_.make_model(seed);
+  // A run that goes on has its own weights, whatever it began with.
+  if (!settings_.init_from.empty() && !run.resumes())
+    run::load(*model_, run::read_initial_weights(settings_.init_from, job_.name()));
+  const auto in_its_type = [this](std::shared_ptr<torch::nn::Module> made) {
+    if (settings_.train.weights == "bf16") convert_parameters(*made, at::kBFloat16);
+    return made;
+  };
+  strategy_ = parallel::make_strategy(plan_, in_its_type(model_), run.group(), settings_.parallel,
+                                      [this, in_its_type, seed] { return in_its_type(job_.make_model(seed)); });
+  feed_.emplace(job_, settings_, plan_.batch_size, run.environment(), device());
+}
+
+std::vector<run::BannerRow> SupervisedLearner::banner(run::Run& run) const {
+  std::vector<run::BannerRow> rows = banner_rows(job_, settings_, plan_, *model_);
+  // A rank in a dead one's place is alone here.
+  if (!run.group() || run.replaces()) return rows;
+  constexpr std::size_t kMostRanksOnScreen = 8;
+  const std::vector<std::string> ranks = parallel::world_lines(plan_, *run.group());
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    rows.push_back({.text = ranks[i], .on_screen = i < kMostRanksOnScreen, .in_report = false});
+  if (ranks.size() > kMostRanksOnScreen)
+    rows.push_back(
+        {.text = format("and {} more, which the log names", ranks.size() - kMostRanksOnScreen), .in_report = false});
+  return rows;
+}
+
+void SupervisedLearner::warn() const {
+  for (const std::string& warning : plan_.warnings) log::warning("{}", warning);
+  if (settings_.train.early_stopping.patience > 0 && !feed_->validation)
+    log::warning(
+        "train.early_stopping.patience = {} has no effect: no data are kept for a validation; change the split, or set "
+        "the patience to 0",
+        settings_.train.early_stopping.patience);
+}
+
+void SupervisedLearner::use_rollouts(const run::Run& run, TrainJob& training) {
+  RolloutRequest request{.configuration = training.configuration,
+                         .statistics = training.dataset_statistics,
+                         .rank = run.environment().rank,
+                         .world_size = run.environment().world_size};
+  training.validator = with_rollouts(std::move(training.validator), settings_.rollout, rollouts_, request);
+  // A policy that does not fit the task is refused before the first step.
+  request.model = &strategy_->module();
+  request.check_only = true;
+  rollouts_(request);
+}
+
+run::Outcome SupervisedLearner::train(run::Run& run) {
+  warn();
+  TrainJob training = train_job(job_, *strategy_, feed_->train);
+  if (feed_->validation)
+    training.validator = validator_of(job_, *feed_->validation, parse_precision(settings_.train.precision), device());
+  training.checkpoints = run.folder().checkpoints();
+  training.configuration = run.configuration().dump(2);
+  if (settings_.rollout.enabled) use_rollouts(run, training);
+  training.started = [this, &run](std::int64_t step) {
+    if (run.is_first() && run.resumes()) remove_test_results(run.folder());
+    run.begin(step, loop_->total_steps(),
+              step > 0                                      ? ""
+              : settings_.train.checkpoint.resume == "none" ? "train.checkpoint.resume=none says so"
+                                                            : "there is no checkpoint to continue");
+  };
+  if (run.is_first()) {
+    figures_.emplace(run, settings_);
+    training.step_observers.push_back([this](const StepStats& s) { figures_->observe_step(s); });
+    training.validation_observers.push_back([this](const ValidationStats& s) { figures_->observe_validation(s); });
+    if (settings_.links_results) training.checkpoint_links = settings_.output_dir;
+  }
+  const bool tests = job_.dataset(Part::kTest) != nullptr;
+  if (!run.replaces())
+    training.leave_finished =
+        run.is_complete(tests ? std::vector<std::string>{"test_metrics.json"} : std::vector<std::string>());
+  training.recovery = run.recovery();
+  training.group = run.group().get();
+  training.constant_buffers = settings_.parallel.ddp.constant_buffers;
+  training.first_step = run::Run::first_step;
+  training.beat = run.beats();
+  commands_ = next_commands(settings_, run);
+
+  TrainSettings settings = settings_.train;
+  settings.batch_size = plan_.batch_size;
+  settings.global_batch_size.reset();
+  settings.gradient_accumulation_steps = plan_.accumulation;
+  loop_.emplace(settings, std::move(training));
+  result_ = loop_->run();
+  return outcome_of(result_, settings);
+}
+
+void SupervisedLearner::conclude(run::Run& run, const run::Outcome& outcome) {
+  if (const std::string skipped = skipped_text(result_); !skipped.empty()) log::warning("{}", skipped);
+  if (outcome.ending == run::Ending::kStopped || !job_.dataset(Part::kTest)) return;
+  const EmaWeightsGuard averaged(loop_->ema());
+  test_ = run_test_set(job_, strategy_->module(), device(), run.group().get(),
+                       {.batch_size = plan_.batch_size,
+                        .workers = std::min(1, settings_.loader.workers),
+                        .memory_budget_bytes = settings_.loader.memory_budget_bytes,
+                        .precision = parse_precision(settings_.train.precision)});
+  if (!run.is_first()) return;
+  log::info("{}", describe_test(*test_));
+  write_test_metrics(run.folder(), *test_);
+}
+
+run::Results SupervisedLearner::results(double seconds) const {
+  TrainResult result = result_;
+  if (result.step == 0 && figures_) result.step = figures_->step();  // it failed
+  run::Results results =
+      results_of(job_, settings_, result, figures_ ? figures_->samples_per_s() : 0, seconds, test_ ? &*test_ : nullptr);
+  results.commands = commands_;
+  return results;
+}
+
 }  // namespace
 
 void describe(config::Fields& fields, RunSettings& s) {
-  fields.add("name", s.name, "of the run: results go to output_dir/name/<date-time>; empty: the job's name");
-  fields.add("output_dir", s.output_dir, "folder of all runs");
-  fields.add("resume", s.resume,
-             "run to continue, on the command line only: its folder, or one of its checkpoints; auto: this job's own "
-             "run, else "
-             "the newest of this name; empty: a new run, or its own where the job was restarted");
-  fields.add(
-      "init_from", s.init_from,
-      "run or checkpoint whose weights a new run begins with (its moving average where it has one); nothing else "
-      "is taken over");
-  fields.add_choice("backend", s.backend, {"gpu", "cuda", "metal", "cpu"},
-                    "gpu: the best one present, the CPU if there is none; the others are forced");
-  fields.add("devices", s.devices, "of this process, e.g. cuda:0,cuda:1 or cpu,cpu; empty: all of the backend");
-  fields.add("threads", s.threads, "CPU threads inside an operation, per process; 0: OMP_NUM_THREADS, else all cores");
+  run::describe(fields, s);
   fields.add("drop_last", s.drop_last, "leave out a last training batch that is not full");
-  fields.add("tensorboard", s.tensorboard,
-             "write TensorBoard events: output_dir/name/tensorboard/<date-time>; the metrics of metrics.jsonl");
-  fields.add("tensorboard_charts", s.tensorboard_charts, "show the report's charts in TensorBoard, too, as pictures");
-  fields.add("charts", s.charts, "draw charts and report.html at the end");
-  fields.add("rank_status", s.rank_status,
-             "every rank says in ranks/rank_N.json of the run's folder what it is doing, at most once a second, for "
-             "cohort top and cohort doctor");
   fields.section("train", [&] { describe(fields, s.train); });
   fields.section("loader", [&] { data::describe(fields, s.loader); });
   fields.section("parallel", [&] {
@@ -228,161 +343,13 @@ void describe(config::Fields& fields, RunSettings& s) {
     fields.section("dp", [&] { parallel::describe(fields, s.parallel.dp); });
   });
   fields.section("rollout", [&] { describe(fields, s.rollout); });
-  fields.section("dist", [&] {
-    fields.add("store_timeout_s", s.store_timeout_s, "seconds that ranks wait for each other at the start");
-    fields.add("collective_timeout_s", s.collective_timeout_s,
-               "seconds that one collective may take; a rank that is later counts as lost");
-  });
 }
 
 int run(Job& job, RunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides,
         const RolloutFunction& rollouts) {
   if (settings.name.empty()) settings.name = job.name();
-  const dist::RankEnvironment environment = dist::read_rank_environment();
-  const bool first = environment.rank == 0;
-  log::set_console(first);
-  settings.train.validate();
-  const std::unique_ptr<dist::Recovery> recovery = dist::Recovery::of_this_process();
-  const bool replaces = recovery && recovery->replaces();  // a dead rank, in whose run it goes on
-  if (recovery) recovery->say(launch::RankPhase::kStart, 0);
-  if (replaces)
-    settings.resume = recovery->note();
-  else if (settings.resume.empty() || settings.resume == "auto")
-    choose_run(settings, overrides);
-  COHORT_THROW_UNLESS(settings.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
-                      settings.threads);
-  const auto store_timeout = timeout_of("dist.store_timeout_s", settings.store_timeout_s);
-  const auto collective_timeout = timeout_of("dist.collective_timeout_s", settings.collective_timeout_s);
-
-  // Bad input ends the run here, before a device, a port or a folder is touched.
-  if (!settings.resume.empty()) check_data_of_run(fields);
-  job.load();
-  COHORT_THROW_UNLESS(job.dataset(Part::kTrain), "the split leaves no training samples");
-  check_watched_metric(job, settings);
-  COHORT_THROW_UNLESS(!settings.rollout.enabled || rollouts,
-                      "rollout.enabled=true: this build, or this job, has no task to play episodes of");
-  COHORT_THROW_UNLESS(
-      !settings.rollout.enabled || settings.train.weights == "fp32",
-      "rollout.enabled=true plays episodes with weights of float32, and train.weights=bf16 trains none: "
-      "leave one of them out");
-  const parallel::Plan plan = plan_devices(settings, environment);
-  check_batches(job.dataset(Part::kTrain)->size(), plan.batch_size, environment.world_size, settings.drop_last);
-  at::set_num_threads(cpu_threads(settings, environment));
-  tensors::settle_processor();  // the model's first weights are drawn before there is a strategy
-  const DeviceId device = plan.devices.front();
-  const c10::Device torch_device = tensors::to_torch_device(device);
-
-  // The others wait for a rank that takes a dead one's place: it makes its model before it joins them.
-  std::shared_ptr<torch::nn::Module> model = replaces ? job.make_model(settings.train.seed) : nullptr;
-  std::shared_ptr<dist::Group> group;
-  if (plan.mode == parallel::Mode::kDistributedDataParallel) {
-    group = dist::Group::create(
-        replaces ? recovery->wait_to_join(environment) : environment,
-        {.store_timeout = store_timeout, .collective_timeout = collective_timeout, .device = device});
-    if (!replaces) check_ranks_agree(job, fields, *group);
-  }
-  std::optional<report::ClaimedFolder> claimed;  // rank 0; outlives everything that writes into it
-  if (!model) model = job.make_model(settings.train.seed);
-  // A run that goes on has its own weights, whatever it began with.
-  if (!settings.init_from.empty() && settings.resume.empty())
-    load(*model, read_initial_weights(settings.init_from, job.name()));
-  const auto in_its_type = [&settings](std::shared_ptr<torch::nn::Module> made) {
-    if (settings.train.weights == "bf16") convert_parameters(*made, at::kBFloat16);
-    return made;
-  };
-  const std::unique_ptr<parallel::Strategy> strategy =
-      parallel::make_strategy(plan, in_its_type(model), group, settings.parallel,
-                              [&] { return in_its_type(job.make_model(settings.train.seed)); });
-  Feed feed(job, settings, plan.batch_size, environment, torch_device);
-  TrainJob training = train_job(job, *strategy, feed.train);
-  if (feed.validation)
-    training.validator = validator_of(job, *feed.validation, parse_precision(settings.train.precision), torch_device);
-
-  // Models, strategy and loaders stand: from here on the run has a folder.
-  const report::RunFolder folder = replaces && !first
-                                       ? report::RunFolder::open(settings.resume)
-                                       : open_folder(settings, replaces ? nullptr : group.get(), claimed);
-  if (recovery) recovery->set_note(folder.path().string());
-  RunOutput output(job, settings, folder, first ? &*claimed : nullptr, fields, overrides);
-  output.announce(plan, *model, feed.validation.has_value(), replaces ? nullptr : group.get());
-  output.attach(training);
-  if (first && settings.links_results) training.checkpoint_links = settings.output_dir;
-  // A run that was finished before stays as it was: the job has not trained in it.
-  if (first)
-    training.started = [&, begin = training.started](std::int64_t step) {
-      begin(step);
-      record_job(folder.path(), read_launched_job(), overrides);
-      if (settings.links_results) report::link_results(settings.output_dir, folder.path());
-    };
-  if (settings.rollout.enabled) {
-    RolloutRequest request{.configuration = training.configuration,
-                           .statistics = training.dataset_statistics,
-                           .rank = environment.rank,
-                           .world_size = environment.world_size};
-    training.validator = with_rollouts(std::move(training.validator), settings.rollout, rollouts, request);
-    // A policy that does not fit the task is refused before the first step.
-    request.model = &strategy->module();
-    request.check_only = true;
-    rollouts(request);
-  }
-  if (!replaces)
-    training.leave_finished =
-        as_rank_0_says(first && output.is_complete(job.dataset(Part::kTest) != nullptr), group.get());
-  training.recovery = recovery.get();
-  training.group = group.get();
-  training.constant_buffers = settings.parallel.ddp.constant_buffers;
-
-  training.first_step = tell_first_step;
-  RankBeats beats(folder.path(), {.rank = environment.rank,
-                                  .world_size = environment.world_size,
-                                  .job = job.name(),
-                                  .device = device_names(plan.devices),
-                                  .batch_size = plan.batch_size});
-  training.beat = output.counting(settings.rank_status ? beats.observer() : BeatObserver());
-
-  install_stop_signals(first ? "stops after this step, with a checkpoint; Ctrl-C again: at once, without one"
-                             : nullptr);
-  TrainSettings train = settings.train;
-  train.batch_size = plan.batch_size;
-  train.global_batch_size.reset();
-  train.gradient_accumulation_steps = plan.accumulation;
-  TrainLoop loop(train, std::move(training));
-  output.set_total_steps(loop.total_steps());
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
-  TrainResult result;
-  try {
-    result = loop.run();
-  } catch (const std::exception& e) {
-    // No report among several ranks: the launcher should hear of the failure first, and may end this process any time.
-    output.failed(without_stack(e.what()), seconds(), !group);
-    throw;
-  }
-  if (result.status == TrainStatus::kParked) {
-    beats.end("stopped");
-    return 0;
-  }
-  if (result.status == TrainStatus::kNothingLeft) {
-    output.left_as_it_was(result);
-    if (group) group->close();
-    return 0;
-  }
-  output.trained(result, seconds());
-
-  std::optional<TestResult> test;
-  if (result.status != TrainStatus::kStopped && job.dataset(Part::kTest)) {
-    const EmaWeightsGuard averaged(loop.ema());
-    test = run_test_set(job, strategy->module(), torch_device, group.get(),
-                        {.batch_size = plan.batch_size,
-                         .workers = std::min(1, settings.loader.workers),
-                         .memory_budget_bytes = settings.loader.memory_budget_bytes,
-                         .precision = parse_precision(settings.train.precision)});
-  }
-  output.finish(test ? &*test : nullptr);
-  beats.end(result.status == TrainStatus::kStopped ? "stopped" : "finished");
-  if (group) group->close();
-  if (result.status == TrainStatus::kStopped && stop_signal() != 0) return 128 + stop_signal();
-  return 0;
+  SupervisedLearner learner(job, settings, rollouts);
+  return run::Run(settings, fields, overrides).carry_out(learner);
 }
 
 }  // namespace cohort::train

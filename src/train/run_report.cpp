@@ -1,14 +1,7 @@
 #include "train/run_report.h"
 
-#include <utility>
-
-#include <torch/version.h>
-
-#include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
-#include "report/run_report.h"
-#include "train/rank_shares.h"
 #include "weights/checkpoint_folder.h"
 
 namespace cohort::train {
@@ -62,56 +55,40 @@ void remove_test_results(const report::RunFolder& folder) {
       std::filesystem::remove(folder.charts() / (std::string(chart) + type), ignored);
 }
 
-void write_report(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
-                  const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics) {
-  report::RunResults results;
-  report::ReportContent& content = results.content;
+run::Results results_of(const Trainable& trainable, const RunSettings& settings, const TrainResult& result,
+                        double samples_per_s, double seconds, const TestResult* test) {
+  run::Results results{.step = result.step,
+                       .weights = tested_weights(settings.train, result),
+                       .weights_text = describe_weights(settings.train, result)};
+  results.report.loss_name = trainable.loss_name();
+  report::ReportContent& content = results.report.content;
   content.title = format("{}: {}", trainable.name(), settings.name);
-  content.status = summary.status;
-  content.failed = summary.failed;
-  content.summary = {summary.banner.begin(), summary.banner.end()};
-  content.summary.emplace_back("trained", format("{} steps in {}, {:.0f} samples/s", summary.result.step,
-                                                 format_duration(summary.seconds), summary.samples_per_s));
-  for (auto& row : rank_shares(summary.result.ranks, "a step")) content.summary.push_back(std::move(row));
-  if (summary.gpu_utilization)
-    content.summary.emplace_back(
-        "GPUs", format("busy {:.0f} % of the time{}", *summary.gpu_utilization,
-                       *summary.gpu_utilization < 80 ? "; below 80 %: the loader, small batches or the ranks' "
-                                                       "communication hold them up (docs/guide/troubleshooting.md)"
-                                                     : ""));
-  if (const std::string skipped = skipped_text(summary.result); !skipped.empty())
+  content.summary.emplace_back(
+      "trained", format("{} steps in {}, {:.0f} samples/s", result.step, format_duration(seconds), samples_per_s));
+  if (const std::string skipped = skipped_text(result); !skipped.empty())
     content.summary.emplace_back("skipped", skipped);
-  content.machine = report::describe_machine({.libtorch = TORCH_VERSION, .usable_cores = available_cores()});
-  results.loss_name = trainable.loss_name();
-  try {
-    if (test) {
-      const report::ErrorMetrics& overall = test->data_units.overall;
-      content.test_name = test->name;
-      const std::string part = test->name.substr(0, test->name.find(' '));
-      content.highlights = {{part + " R2", format("{:.4f}", overall.r2)},
-                            {part + " MSE, scaled", format("{:.4f}", test->scaled.overall.mse)},
-                            {part + " MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
-                            {"samples/s", format("{:.0f}", summary.samples_per_s)}};
-      content.test = test->data_units;
-      results.time_label = test->time_label;
-      content.test_note = format("Tested were {} ({}); errors are in the units of the data.",
-                                 describe_weights(settings.train, summary.result),
-                                 tested_weights(settings.train, summary.result).string());
-      if (test->drawn_samples > 0) {
-        const auto targets = static_cast<std::int64_t>(test->targets.size());
-        results.predictions = report::Predictions{
-            .targets = test->targets,
-            .truth = make_view(test->truth.data(), {test->drawn_samples, test->steps, targets}),
-            .prediction = make_view(test->predicted.data(), {test->drawn_samples, test->steps, targets}),
-            .first = test->main_target};
-      }
-      results.windows = test->examples;
-    }
-    report::write_run_report(folder, std::move(results), summary.result.step,
-                             settings.tensorboard_charts ? &metrics : nullptr);
-  } catch (const std::exception& e) {
-    log::warning("the report could not be written whole: {}", e.what());
+  if (!test) return results;
+  const report::ErrorMetrics& overall = test->data_units.overall;
+  content.test_name = test->name;
+  const std::string part = test->name.substr(0, test->name.find(' '));
+  content.highlights = {{part + " R2", format("{:.4f}", overall.r2)},
+                        {part + " MSE, scaled", format("{:.4f}", test->scaled.overall.mse)},
+                        {part + " MAE, scaled", format("{:.4f}", test->scaled.overall.mae)},
+                        {"samples/s", format("{:.0f}", samples_per_s)}};
+  content.test = test->data_units;
+  content.test_note = format("Tested were {} ({}); errors are in the units of the data.", results.weights_text,
+                             results.weights.string());
+  results.report.time_label = test->time_label;
+  if (test->drawn_samples > 0) {
+    const auto targets = static_cast<std::int64_t>(test->targets.size());
+    results.report.predictions = report::Predictions{
+        .targets = test->targets,
+        .truth = make_view(test->truth.data(), {test->drawn_samples, test->steps, targets}),
+        .prediction = make_view(test->predicted.data(), {test->drawn_samples, test->steps, targets}),
+        .first = test->main_target};
   }
+  results.report.windows = test->examples;
+  return results;
 }
 
 }  // namespace cohort::train

@@ -1,29 +1,15 @@
 /// The end of a run: figures of the test set as text, as files and in the report.
 #pragma once
 #include <filesystem>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "report/metrics_writer.h"
 #include "report/run_folder.h"
+#include "run/learner.h"
 #include "train/loop.h"
 #include "train/run.h"
 #include "train/run_test_set.h"
 
 namespace cohort::train {
-
-/// What a report says beside the test set.
-struct RunSummary {
-  std::vector<std::pair<std::string, std::string>> banner;
-  TrainResult result;
-  std::string status;  ///< "finished", "stopped early at step 400, best at 250", ...
-  double seconds = 0;  ///< of training
-  double samples_per_s = 0;
-  bool failed = false;                    ///< status says how
-  std::optional<double> gpu_utilization;  ///< %, mean over the run and its GPUs on rank 0's machine
-};
 
 /// How many steps changed nothing, and why; empty: all did.
 std::string skipped_text(const TrainResult& result);
@@ -42,8 +28,8 @@ void write_test_metrics(const report::RunFolder& folder, const TestResult& test)
 /// Removes what an earlier test of a run that is resumed has left: its figures and its charts.
 void remove_test_results(const report::RunFolder& folder);
 
-/// Writes the charts and report.html. Never throws: what goes wrong is a warning.
-void write_report(const Trainable& trainable, const RunSettings& settings, const report::RunFolder& folder,
-                  const RunSummary& summary, const TestResult* test, report::MetricsWriter& metrics);
+/// What the run shows of it. `samples_per_s`: at last; `seconds`: of training; `test`: null where nothing was tested.
+run::Results results_of(const Trainable& trainable, const RunSettings& settings, const TrainResult& result,
+                        double samples_per_s, double seconds, const TestResult* test);
 
 }  // namespace cohort::train

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "run/beat.h"
+
 namespace cohort::train {
 
 /// Figures over the steps since the previous report. Losses are means over ranks; times and memory are maxima over
@@ -47,27 +49,9 @@ struct ValidationStats {
   double seconds = 0.0;  ///< what it took
 };
 
-/// What one rank has done since it began its first step, for whoever watches it (`cohort top`).
-struct RankTotals {
-  std::int64_t steps = 0;
-  std::int64_t samples = 0;   ///< of this process
-  double seconds = 0.0;       ///< without validations
-  double data_s = 0.0;        ///< waiting for batches; NaN: there is no such wait
-  double exchange_s = 0.0;    ///< see Strategy::exchange_seconds
-  double checkpoint_s = 0.0;  ///< waiting for checkpoints
-  double host_bytes = 0.0;    ///< resident memory now
-  double device_bytes = 0.0;  ///< peak allocated on a device
-};
-
-/// A sign of life: with every batch, and where something else than steps begins.
-struct Beat {
-  const char* state = "";  ///< training, validating, saving
-  std::int64_t step = 0;
-  std::int64_t total_steps = 0;
-  std::int64_t batches_per_epoch = 0;
-};
-/// `totals` measures when it is called: only what is wanted costs something.
-using BeatObserver = std::function<void(const Beat&, const std::function<RankTotals()>& totals)>;
+using run::Beat;
+using run::BeatObserver;
+using run::RankTotals;
 
 /// Called on every rank with the same figures.
 using StepObserver = std::function<void(const StepStats&)>;

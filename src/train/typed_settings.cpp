@@ -12,7 +12,7 @@ namespace {
 
 /// train.batch_size is of a process and a forward pass, train.global_batch_size of an optimizer step; the second, where
 /// it is set, is divided and the first not read.
-void settle_batch(const TypedSettings& typed, TrainSettings& train) {
+void settle_batch(const run::TypedSettings& typed, TrainSettings& train) {
   if (!train.global_batch_size || !typed.has("train.batch_size")) return;
   COHORT_THROW_UNLESS(!typed.has("train.global_batch_size"),
                       "{} is of one process and forward pass, {} of an optimizer step over all processes: the second "
@@ -24,7 +24,7 @@ void settle_batch(const TypedSettings& typed, TrainSettings& train) {
 }
 
 /// Above 0, train.steps ends the training whatever train.epochs is.
-void settle_length(const TypedSettings& typed, TrainSettings& train) {
+void settle_length(const run::TypedSettings& typed, TrainSettings& train) {
   if (train.steps <= 0 || train.epochs <= 0 || !typed.has("train.epochs")) return;
   COHORT_THROW_UNLESS(!typed.has("train.steps"),
                       "{} and {} both say when the training ends: leave one of them out, or set it to 0",
@@ -47,7 +47,7 @@ bool is_of(const std::string& device, Backend backend) {
 }
 
 /// devices names what backend only has the kind of. Both typed, or both of a file, are compared when devices are chosen.
-void settle_devices(const TypedSettings& typed, RunSettings& settings) {
+void settle_devices(const run::TypedSettings& typed, RunSettings& settings) {
   const bool backend = typed.has("backend"), devices = typed.has("devices");
   if (backend == devices || settings.devices.empty()) return;
   const Backend wished = parse_backend(settings.backend);
@@ -65,29 +65,7 @@ void settle_devices(const TypedSettings& typed, RunSettings& settings) {
 
 }  // namespace
 
-TypedSettings::TypedSettings(const std::vector<std::string>& words) {
-  for (const std::string& text : words) words_.push_back({text.substr(0, text.find('=')), text});
-}
-
-std::string TypedSettings::word(std::string_view path) const {
-  for (auto it = words_.rbegin(); it != words_.rend(); ++it)
-    if (path.ends_with('.') ? it->path.starts_with(path) : it->path == path) return it->text;
-  return "";
-}
-
-void TypedSettings::needs(bool acts, const std::vector<std::string_view>& paths, const std::string& remedy) {
-  if (acts) return;
-  for (const std::string_view path : paths)
-    if (has(path)) idle_.push_back(format("{}: {}, or leave it out", word(path), remedy));
-}
-
-void TypedSettings::refuse_what_does_nothing() const {
-  std::string lines;
-  for (const std::string& line : idle_) lines += "\n  " + line;
-  COHORT_THROW_UNLESS(idle_.empty(), "settings of the command line that would do nothing:{}", lines);
-}
-
-void settle(TypedSettings& typed, RunSettings& settings) {
+void settle(run::TypedSettings& typed, RunSettings& settings) {
   TrainSettings& train = settings.train;
   settle_batch(typed, train);
   settle_length(typed, train);

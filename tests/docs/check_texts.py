@@ -127,6 +127,9 @@ def check_names(root: Path) -> list:
                 wrong.append(f"{where}: the link {link} leads nowhere")
         commands = [block.text.replace("\\\n", " ") for block in blocks_of(str(file)) if block.words[:1] == ("sh",)]
         wrong += [f"{where}: {problem}" for code in [*spans, *commands] for problem in wrong_commands(names, code)]
+        for files, folder in re.findall(r"((?:`\w+\.(?:h|cpp|cu)`,? (?:and )?)+)in `(src/[\w/]+)`", re.sub(r"\s+", " ", text)):
+            wrong += [f"{where}: there is no {name} in {folder}" for name in re.findall(r"`([^`]+)`", files)
+                      if not (root / folder / name).is_file()]
         for span in spans:
             if re.fullmatch(r"\w+\.(h|cpp|cu)", span) and span not in names.files:
                 wrong.append(f"{where}: there is no file called {span}")
@@ -137,12 +140,21 @@ def check_names(root: Path) -> list:
 
 
 def unnamed(root: Path, names: Names) -> list:
-    """What exists and no text leads to: pages that docs/README.md does not link, subcommands that nobody explains."""
+    """What exists and no text leads to: pages that docs/README.md does not link, subcommands that nobody explains, third
+    parts that the build looks for and the page on them does not list."""
     wrong, index = [], root / "docs/README.md"
     if index.exists():
         linked = {(index.parent / link.split("#")[0]).resolve() for link in links(index.read_text(encoding="utf-8"))}
         wrong = [f"docs/README.md does not lead to {page.relative_to(root)}" for page in sorted(root.glob("docs/**/*.md"))
                  if page != index and page.resolve() not in linked]
+    parts = root / "docs/design/rules_and_parts.md"
+    listed = parts.read_text(encoding="utf-8").lower() if parts.exists() else None
+    for file in sorted(root.glob("cmake/*.cmake")) if listed is not None else []:
+        looked_for = re.findall(r"^\s*(?:find_package\((\w+)|find_\w+\(COHORT_(\w+?)_(?:INCLUDE|LIBRARY)|pkg_check_modules\(COHORT_(\w+))",
+                                file.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in sorted({"".join(names_of) for names_of in looked_for} - {"Threads", "PkgConfig"}):
+            if name.lower().replace("_", "/") not in listed:
+                wrong.append(f"{parts.relative_to(root)} does not list {name}, which {file.relative_to(root)} looks for")
     everything = "\n".join(file.read_text(encoding="utf-8") for file in texts_of(root))
     return wrong + [f"no text names `cohort {name}`" for name in sorted(names.subcommands - {"help", "version"})
                     if f"cohort {name}" not in everything]

@@ -41,7 +41,8 @@ class Texts(unittest.TestCase):
 
     def test_paths_that_do_not_exist_are_found(self):
         for text in ("`docs/none.md`", "`sim/none.h`", "see `src/sim/*.cu`", "[a](docs/none.md)", "`src/sim/{scene,none}.h`",
-                     "```sh\nscripts/none --now\n```", "`none.h`", "`docs/\nnone.md`"):
+                     "```sh\nscripts/none --now\n```", "`none.h`", "`docs/\nnone.md`", "`scene.h` in `src/cli/`",
+                     "`scene.h`, `launch.cpp` in\n`src/cli/`"):
             self.assertEqual(self.names(text), 1, text)
 
     def test_subcommands_and_flags_that_do_not_exist_are_found(self):
@@ -58,6 +59,13 @@ class Texts(unittest.TestCase):
         self.assertEqual(self.names(""), 1)
         self.write("src/cli/demo.cpp", 'const Register kDemo({"demo", "", run, ""});')
         self.assertEqual(self.names("[page](docs/guide/page.md)"), 2)
+
+    def test_parts_that_the_page_on_them_does_not_list_are_found(self):
+        self.write("docs/design/rules_and_parts.md", "| nlohmann/json, FFmpeg's libav* | Zip |")
+        self.write("cmake/Parts.cmake", "find_package(nlohmann_json 3)\nfind_package(Threads)\npkg_check_modules(COHORT_LIBAV QUIET)\n")
+        self.assertEqual(self.names(""), 0)
+        self.write("cmake/Parts.cmake", "  find_path(COHORT_HDF5_INCLUDE hdf5.h)\n  find_library(COHORT_HDF5_LIBRARY hdf5)\n")
+        self.assertEqual(self.names(""), 1)
 
     def test_tests_that_do_not_exist_are_found(self):
         for text in ("`Scene.StepsTogether`", "`Scene.Alone*`", "`None.*`"):

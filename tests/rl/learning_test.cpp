@@ -77,6 +77,7 @@ TEST(CartpoleWithoutVelocities, IsBalancedWithMemoryOnly) {
   double learnt[2];
   for (const bool remembers : {false, true}) {
     PpoRunSettings settings = preset("cartpole-balance");
+    settings.n_envs = 256;
     settings.policy.critic_only = {"cart_vel", "pole_vel"};
     settings.policy.class_name = remembers ? "ActorCriticRecurrent" : "ActorCritic";
     settings.policy.rnn_hidden_dim = 32;

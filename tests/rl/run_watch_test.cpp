@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "run/rank_beats.h"
 
 namespace cohort::rl {
 namespace {
@@ -22,7 +23,7 @@ class ScriptedRanks final : public Ranks {
 
 TEST(RunWatch, AnIterationIsDividedIntoComputingExchangingAndSaving) {
   ScriptedRanks ranks;
-  RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10});
+  RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, {}, nullptr);
   watch.begin(4);
   {
     const auto saving = watch.saving();
@@ -46,7 +47,7 @@ TEST(RunWatch, AnIterationIsDividedIntoComputingExchangingAndSaving) {
   EXPECT_EQ(second.exchange, 0) << "what is behind it does not count again";
   EXPECT_EQ(second.checkpoint, 0);
   EXPECT_LE(second.whole, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
-  const std::vector<train::RankTotals> all = watch.of_all_ranks();
+  const std::vector<run::RankTotals> all = watch.of_all_ranks();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].steps, 2) << "of this process";
   EXPECT_EQ(all[0].samples, 2 * 512);
@@ -55,16 +56,16 @@ TEST(RunWatch, AnIterationIsDividedIntoComputingExchangingAndSaving) {
 }
 
 TEST(RunWatch, TheStatusFileSaysWhatTheRankDoes) {
-  const TemporaryFolder run("cohort-watch-");
+  const TemporaryFolder folder("cohort-watch-");
   ScriptedRanks ranks;
   const auto status = [&] {
-    const auto all = monitor::read_rank_statuses(run.path() / monitor::kRanksFolder);
+    const auto all = monitor::read_rank_statuses(folder.path() / monitor::kRanksFolder);
     EXPECT_EQ(all.size(), 1u);
     return all.empty() ? monitor::RankStatus() : all.front();
   };
   {
-    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10});
-    watch.keep_status(run.path(), {.rank = 0, .world_size = 1, .job = "ppo", .device = "cpu", .batch_size = 32});
+    run::RankBeats beats(folder.path(), {.rank = 0, .world_size = 1, .job = "ppo", .device = "cpu", .batch_size = 32});
+    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, beats.observer(), nullptr);
     watch.begin(0);
     EXPECT_EQ(status().state, "starting") << "no iteration has told how long they take";
     {
@@ -84,12 +85,13 @@ TEST(RunWatch, TheStatusFileSaysWhatTheRankDoes) {
     EXPECT_GT(s.seconds_left, 9 * 0.010 * 0.9);
     { const auto saving = watch.saving(); }
     EXPECT_EQ(status().state, "training");
-    watch.end("stopped");
+    watch.end();
+    beats.end("stopped");
     EXPECT_EQ(status().state, "stopped");
   }
   {
-    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10});
-    watch.keep_status(run.path(), {.rank = 0});
+    run::RankBeats beats(folder.path(), {.rank = 0});
+    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, beats.observer(), nullptr);
     watch.begin(1);
   }
   EXPECT_EQ(status().state, "failed") << "it left without an end";

@@ -9,11 +9,11 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "run/stop_request.h"
 #include "support/fresh_folder.h"
 #include "train/loop.h"
 #include "train/random_state.h"
 #include "train/rank_threads.h"
-#include "train/stop_request.h"
 #include "weights/checkpoint.h"
 #include "weights/named_tensors.h"
 
@@ -281,7 +281,7 @@ TEST(LoopRanks, RanksThatDifferSaveNothingOfTheLastSteps) {
 }
 
 TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {
-  clear_stop_request();
+  run::clear_stop_request();
   const fs::path folder = test::fresh_folder("ranks_stop");
   std::vector<RankResult> results;
   expect_no_error(train_ranks(
@@ -291,11 +291,11 @@ TEST(LoopRanks, AStopWishOfOneRankStopsAllAtOneStep) {
         job.checkpoints = folder;
         if (rank != 1) return;
         job.step_observers.push_back([](const StepStats& stats) {
-          if (stats.step == 7) request_stop();
+          if (stats.step == 7) run::request_stop();
         });
       },
       results));
-  clear_stop_request();
+  run::clear_stop_request();
   EXPECT_EQ(results[0].result.status, TrainStatus::kStopped);
   EXPECT_EQ(results[0].result.step, results[1].result.step);
   EXPECT_GE(results[0].result.step, 7);

@@ -15,8 +15,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/message_of.h"
+#include "run/stop_request.h"
 #include "support/fresh_folder.h"
-#include "train/stop_request.h"
 #include "train/tiny_training.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/named_tensors.h"
@@ -280,12 +280,12 @@ TEST(Loop, ValidationSeesTheAveragesAndTrainingGoesOnWithTheWeights) {
 TEST(Loop, ValidationsAreCountedOnThroughAStopAndAResumption) {
   // What is done in every other validation, as rollouts are, may not begin to count anew with each process.
   const fs::path folder = test::fresh_folder("loop_numbers");
-  clear_stop_request();
+  run::clear_stop_request();
   std::vector<std::pair<std::int64_t, std::int64_t>> whole, parts;  // step and number
   const auto count = [](Training& run, std::vector<std::pair<std::int64_t, std::int64_t>>& seen, bool stops) {
     run.job.validator = [&seen, stops](torch::nn::Module&, std::int64_t number) {
       seen.emplace_back(0, number);
-      if (stops && number == 3) request_stop();
+      if (stops && number == 3) run::request_stop();
       return std::vector<Metric>{{"mse", 1.0, 1.0}};
     };
     run.job.validation_observers.push_back([&seen](const ValidationStats& stats) { seen.back().first = stats.step; });
@@ -303,7 +303,7 @@ TEST(Loop, ValidationsAreCountedOnThroughAStopAndAResumption) {
     count(undisturbed, whole, false), count(stopped, parts, true), count(resumed, parts, false);
     undisturbed.train();
     EXPECT_EQ(stopped.train().status, TrainStatus::kStopped);
-    clear_stop_request();
+    run::clear_stop_request();
     EXPECT_EQ(resumed.train().status, TrainStatus::kFinished);
     ASSERT_GE(whole.size(), 4u);
     for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(whole[i].second, static_cast<std::int64_t>(i) + 1);
@@ -313,8 +313,8 @@ TEST(Loop, ValidationsAreCountedOnThroughAStopAndAResumption) {
 
 TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
   const fs::path folder = test::fresh_folder("loop_stop");
-  install_stop_signals();
-  clear_stop_request();
+  run::install_stop_signals();
+  run::clear_stop_request();
   Training whole, stopped, resumed(96, 8, 99);
   whole.train();
   stopped.job.checkpoints = resumed.job.checkpoints = folder;
@@ -324,28 +324,28 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
   const auto result = stopped.train();
   EXPECT_EQ(result.status, TrainStatus::kStopped);
   EXPECT_EQ(result.step, 5);
-  EXPECT_EQ(stop_signal(), SIGTERM);
+  EXPECT_EQ(run::stop_signal(), SIGTERM);
   EXPECT_EQ(weights::CheckpointFolder(folder).last(), 5);
-  clear_stop_request();
+  run::clear_stop_request();
   EXPECT_EQ(resumed.train().status, TrainStatus::kFinished);
   EXPECT_TRUE(equal(whole.weights(), resumed.weights()));
 }
 
 TEST(Loop, AStopBetweenTwoReportsChangesNoReport) {
   const fs::path folder = test::fresh_folder("loop_stop_reports");
-  clear_stop_request();
+  run::clear_stop_request();
   Training whole, stopped, resumed(96, 8, 99);
   for (Training* run : {&whole, &stopped, &resumed}) run->settings.log_every = 4;
   stopped.job.checkpoints = resumed.job.checkpoints = folder;
   // A validation in the middle of an interval is where this training can be told to stop.
   stopped.settings.validate_every = 7;
   stopped.job.validator = [](torch::nn::Module&, std::int64_t) {
-    request_stop();
+    run::request_stop();
     return std::vector<Metric>{{"mse", 1.0, 1.0}};
   };
   whole.train();
   EXPECT_EQ(stopped.train().step, 7);
-  clear_stop_request();
+  run::clear_stop_request();
   resumed.train();
   std::vector<StepStats> reports = stopped.reports;
   reports.insert(reports.end(), resumed.reports.begin(), resumed.reports.end());

@@ -22,7 +22,7 @@ struct Settled {
     if (!file.is_null()) fields.apply_json(file, "c.json");
     for (const std::string& word : words) fields.apply_override(word);
     try {
-      TypedSettings typed(words);
+      run::TypedSettings typed(words);
       settle(typed, settings);
     } catch (const Error& e) {
       refused = e.what();

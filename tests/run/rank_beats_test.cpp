@@ -1,0 +1,89 @@
+#include "run/rank_beats.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "run/host_watch.h"
+
+namespace cohort::run {
+namespace {
+
+monitor::RankStatus only_status(const std::filesystem::path& run) {
+  const auto all = monitor::read_rank_statuses(run / monitor::kRanksFolder);
+  EXPECT_EQ(all.size(), 1u);
+  return all.empty() ? monitor::RankStatus() : all.front();
+}
+
+TEST(RankBeats, SayWhatARankDoesAndHowItsStepsAreSpent) {
+  const TemporaryFolder run("cohort-beats-");
+  RankBeats beats(run.path(), {.rank = 0, .world_size = 1, .job = "regressor", .device = "cpu", .batch_size = 16});
+  const BeatObserver observe = beats.observer();
+  int measured = 0;
+  RankTotals totals;
+  const auto measure = [&] {
+    ++measured;
+    return totals;
+  };
+  EXPECT_TRUE(monitor::read_rank_statuses(run.path() / monitor::kRanksFolder).empty());
+  const auto begin = std::chrono::steady_clock::now();
+  observe({.state = "training", .step = 0, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  EXPECT_EQ(only_status(run.path()).state, "training");
+  EXPECT_TRUE(std::isnan(only_status(run.path()).steps_per_s));
+
+  totals = {.steps = 20, .samples = 320, .seconds = 4, .data_s = 1, .exchange_s = 0.5};
+  observe({.state = "training", .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  const bool within_a_second = std::chrono::steady_clock::now() - begin < std::chrono::seconds(1);
+  if (within_a_second) EXPECT_EQ(measured, 1) << "at most one beat a second costs more than a look at the clock";
+  EXPECT_EQ(only_status(run.path()).step, measured == 1 ? 0 : 20);
+
+  observe({.state = "saving", .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  const monitor::RankStatus s = only_status(run.path());
+  EXPECT_EQ(s.state, "saving");
+  EXPECT_EQ(s.step, 20);
+  EXPECT_EQ(s.batches_per_epoch, 7);
+  EXPECT_DOUBLE_EQ(s.steps_per_s, 5);
+  EXPECT_DOUBLE_EQ(s.samples_per_s, 80);
+  EXPECT_DOUBLE_EQ(s.step_s, 0.2);
+  EXPECT_DOUBLE_EQ(s.data_s, 0.05);
+  EXPECT_DOUBLE_EQ(s.exchange_s, 0.025);
+  EXPECT_DOUBLE_EQ(s.seconds_left, 16);
+  beats.end("finished");
+  EXPECT_EQ(only_status(run.path()).state, "finished");
+}
+
+TEST(RankBeats, ARankThatLeavesWithoutAnEndHasFailed) {
+  const TemporaryFolder run("cohort-beats-");
+  {
+    RankBeats beats(run.path(), {.rank = 0});
+    beats.observer()({.state = "training"}, [] { return RankTotals(); });
+  }
+  EXPECT_EQ(only_status(run.path()).state, "failed");
+}
+
+TEST(RankBeats, RanksOfALargerJobBeforeAreForgotten) {
+  const TemporaryFolder run("cohort-beats-");
+  for (int rank = 0; rank < 3; ++rank) {
+    RankBeats beats(run.path(), {.rank = rank, .world_size = 3});
+    beats.observer()({.state = "training"}, [] { return RankTotals(); });
+  }
+  EXPECT_EQ(monitor::read_rank_statuses(run.path() / monitor::kRanksFolder).size(), 3u);
+  RankBeats beats(run.path(), {.rank = 0, .world_size = 1});
+  beats.observer()({.state = "training"}, [] { return RankTotals(); });
+  EXPECT_EQ(only_status(run.path()).rank, 0);
+}
+
+TEST(HostWatch, ReadsMemoryAndLoadAtOnceAndProcessorsFromTheSecondReadingOn) {
+  HostWatch watch;
+  const HostLoad first = watch.read();
+  EXPECT_FALSE(first.busy_cores.has_value());
+  EXPECT_GT(first.memory.value_or(0), 0);
+  EXPECT_TRUE(first.load.has_value());
+}
+
+}  // namespace
+}  // namespace cohort::run
