@@ -41,10 +41,8 @@ std::string plain_typed(const std::string& text) {
 PolicyActor::PolicyActor(policy::Policy& policy, const tasks::Task& task, std::string name)
     : spec_(policy.spec()), name_(std::move(name)), width_(task.spec().action.width()) {
   const tasks::TaskSpec& there = task.spec();
-  policy::SessionSettings settings{.control_period = there.control_period,
-                                   .observations = {},
-                                   .action_width = width_,
-                                   .task = there.name};
+  policy::SessionSettings settings{
+      .control_period = there.control_period, .observations = {}, .action_width = width_, .task = there.name};
   for (const policy::Observation& seen : spec_.observations)
     seen.picture ? add_pictures(there, seen) : add_numbers(there, seen);
   for (std::size_t i = 0; spec_.all_numbers && i < there.observations.size(); ++i) {
@@ -88,10 +86,10 @@ void PolicyActor::add_numbers(const tasks::TaskSpec& task, const policy::Observa
 
 void PolicyActor::add_pictures(const tasks::TaskSpec& task, const policy::Observation& seen) {
   cameras_.push_back(tasks::camera_of_field(task, seen.name));
-  COHORT_THROW_UNLESS(
-      !cameras_.back().empty(), "{} does not fit the task: it sees the pictures {}, but {} has {}{}", name_, seen.name,
-      task.name, task.cameras.empty() ? "no cameras" : "the cameras " + join(task.cameras, ", ") + " only",
-      spec_.lacking);
+  COHORT_THROW_UNLESS(!cameras_.back().empty(), "{} does not fit the task: it sees the pictures {}, but {} has {}{}",
+                      name_, seen.name, task.name,
+                      task.cameras.empty() ? "no cameras" : "the cameras " + join(task.cameras, ", ") + " only",
+                      spec_.lacking);
 }
 
 void PolicyActor::check_action(const tasks::TaskSpec& task) const {

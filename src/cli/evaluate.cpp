@@ -61,8 +61,7 @@ void evaluate(EvaluateArguments& arguments) {
                 static_cast<long long>(episodes), static_cast<unsigned long long>(seeds.front()),
                 static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
     for (std::size_t i = 0; i < of_task.size(); ++i)
-      if (!of_task[i].summary.empty())
-        std::printf("%s: %s\n", actors.titles()[i].c_str(), of_task[i].summary.c_str());
+      if (!of_task[i].summary.empty()) std::printf("%s: %s\n", actors.titles()[i].c_str(), of_task[i].summary.c_str());
     std::fflush(stdout);
   }
   std::vector<eval::PolicyResult> results;

@@ -72,9 +72,10 @@ void say_what_is_served(const policy::Spec& spec, const ServeArguments& argument
   std::printf("%s\n", spec.instructed ? " prompt, a text" : "");
   std::printf("gives: %lld actions of %lld numbers at a time\n", static_cast<long long>(spec.chunk),
               static_cast<long long>(spec.action_width));
-  std::printf("rounding: %s\n", spec.exact ? "the last bits of cohort evaluate, whoever else asks; one robot costs sixteen"
-                                      : "one robot costs one robot; --exact-bits: the last bits of cohort evaluate, "
-                                        "slower");
+  std::printf("rounding: %s\n", spec.exact
+                                    ? "the last bits of cohort evaluate, whoever else asks; one robot costs sixteen"
+                                    : "one robot costs one robot; --exact-bits: the last bits of cohort evaluate, "
+                                      "slower");
   if (spec.frames > 1)
     std::printf("looks at %lld moments, %lld control steps apart: send those since the last answer stacked\n",
                 static_cast<long long>(spec.frames), static_cast<long long>(spec.stride));

@@ -133,8 +133,7 @@ void TaskArguments::add_to(CLI::App& app) {
                  "LIBERO example sends")
       ->capture_default_str()
       ->check(CLI::IsMember({"task", "openpi-libero"}));
-  app.add_option(flag("connect-timeout"), policy.connect_timeout,
-                 "s to wait for a policy server that is not there yet")
+  app.add_option(flag("connect-timeout"), policy.connect_timeout, "s to wait for a policy server that is not there yet")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option(flag("answer-timeout"), policy.answer_timeout, "s that an answer of a policy server may take")
@@ -203,9 +202,9 @@ void Actors::choose_pictures(TaskArguments& arguments) const {
   if (arguments.renderer) chosen.renderer = *arguments.renderer;
   std::string size_of, renderer_of;  // whose they are
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const std::optional<policies::RecordedPictures> learnt = pictures_of(i, arguments.policy.remote_observations);
+    const auto learnt = policies_[i] ? pictures_of(policies_[i]->spec()) : std::nullopt;
     if (!learnt) continue;
-    const policies::RecordedPictures& pictures = *learnt;
+    const LearntPictures& pictures = *learnt;
     const std::vector<int> now{chosen.height, chosen.width};
     if (pictures.size.size() == 2 && arguments.size) {
       if (pictures.size != std::vector<int>{*arguments.size, *arguments.size})

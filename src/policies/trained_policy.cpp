@@ -436,10 +436,6 @@ void TrainedPolicy::end(std::uint64_t environment) {
   impl_->instructions.erase(environment);
 }
 
-std::size_t TrainedPolicy::environments() const {
-  return impl_->control->environments();
-}
-
 void TrainedPolicy::act_every(double seconds) {
   impl_->act_every(seconds);
 }
@@ -464,7 +460,8 @@ void TrainedPolicy::see(const std::vector<std::uint64_t>& environments, const po
   impl_->control->see(environments, impl_->observe(environments, frame));
 }
 
-std::vector<float> TrainedPolicy::act_ahead(const std::vector<std::uint64_t>& environments, const policy::Frame& frame) {
+std::vector<float> TrainedPolicy::act_ahead(const std::vector<std::uint64_t>& environments,
+                                            const policy::Frame& frame) {
   const std::vector<float> first = impl_->act(environments, frame);
   const auto width = static_cast<std::ptrdiff_t>(action_width());
   std::vector<float> rows;

@@ -59,8 +59,6 @@ class TrainedPolicy {
   void begin(std::uint64_t environment, const std::string& instruction = "");
   /// Its episode is over: nothing is kept of it.
   void end(std::uint64_t environment);
-  /// Environments of which something is kept.
-  std::size_t environments() const;
   /// (n, action_width()): one action for each of the environments, whose numbers must differ, in the units of the data.
   /// Whichever environments act together, each gets the same actions, bit for bit. Throws Error for frames of another
   /// size, and for values that are not finite.

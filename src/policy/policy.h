@@ -42,18 +42,18 @@ struct Spec {
   /// there (SessionSettings::observations), but for those in `unseen`.
   bool all_numbers = false, all_pictures = false;
   std::vector<std::string> unseen;
-  std::string lacking;      ///< what to do where there is not what it sees; mostly empty
-  bool instructed = false;  ///< it must be told what to do
-  std::int64_t action_width = 0;              ///< 0: it does not say
-  std::vector<std::string> action_fields;     ///< as its data called them; empty: it does not say
-  std::vector<std::string> action_names;      ///< of the components, where there are no fields
-  std::vector<std::string> one_way_actions;   ///< those that it gives as they were trained, and why; mostly empty
-  std::int64_t chunk = 1;                     ///< actions of an answer, one for each control step; 0: it does not say
-  std::int64_t frames = 1;                    ///< moments that it looks at, the last ones
-  bool remembers = false;                     ///< beside those, what it saw before them: it must see every moment
-  std::int64_t stride = 1;                    ///< control steps from one of the moments to the next
-  double control_frequency = 0;               ///< Hz; 0: it does not know
-  std::string renderer;                       ///< what drew the pictures that it learnt from; empty: not known
+  std::string lacking;                       ///< what to do where there is not what it sees; mostly empty
+  bool instructed = false;                   ///< it must be told what to do
+  std::int64_t action_width = 0;             ///< 0: it does not say
+  std::vector<std::string> action_fields;    ///< as its data called them; empty: it does not say
+  std::vector<std::string> action_names;     ///< of the components, where there are no fields
+  std::vector<std::string> one_way_actions;  ///< those that it gives as they were trained, and why; mostly empty
+  std::int64_t chunk = 1;                    ///< actions of an answer, one for each control step; 0: it does not say
+  std::int64_t frames = 1;                   ///< moments that it looks at, the last ones
+  bool remembers = false;                    ///< beside those, what it saw before them: it must see every moment
+  std::int64_t stride = 1;                   ///< control steps from one of the moments to the next
+  double control_frequency = 0;              ///< Hz; 0: it does not know
+  std::string renderer;                      ///< what drew the pictures that it learnt from; empty: not known
   LearntTask learnt;
   bool exact = true;  ///< an environment's actions are the same bits whichever others it acts for
 };

@@ -41,8 +41,8 @@ std::unique_ptr<Policy> load(const std::string& where, const LoadSettings& setti
   if (kind != nullptr) return kind->load(where, settings);
   std::vector<std::string> names;
   for (const Kind& one : kinds()) names.push_back(one.name);
-  throw Error(format("{}: neither a run or checkpoint nor the address of a policy; known here: {}", where,
-                     join(names, ", ")));
+  throw Error(
+      format("{}: neither a run or checkpoint nor the address of a policy; known here: {}", where, join(names, ", ")));
 }
 
 }  // namespace cohort::policy

@@ -92,8 +92,8 @@ class PpoSession final : public policy::Session {
     const at::NoGradGuard no_grad;
     const std::int64_t n = std::ssize(environments), width = networks_->actor_width();
     COHORT_THROW_UNLESS(std::ssize(frame.low_dim) == n * width,
-                        "{} numbers are seen in {} environments, but the policy sees {} in each", frame.low_dim.size(), n,
-                        width);
+                        "{} numbers are seen in {} environments, but the policy sees {} in each", frame.low_dim.size(),
+                        n, width);
     const at::Tensor seen = whole_rows(
         torch::tensor(at::ArrayRef<float>(frame.low_dim.data(), frame.low_dim.size()), at::kFloat).reshape({n, width}));
     at::Tensor memory;
@@ -200,10 +200,11 @@ std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const poli
   COHORT_THROW_UNLESS(settings.device == "cpu",
                       "--device {}: {} is of `cohort train ppo`, whose policies act on the CPU: leave it out",
                       settings.device, path.string());
-  COHORT_THROW_UNLESS(!settings.alone || (settings.overrides.empty() && settings.exec_horizon == 0),
-                      "{} is of `cohort train ppo`, which gives an action at a time and has no settings to act by: leave "
-                      "--exec-horizon and model.* out",
-                      path.string());
+  COHORT_THROW_UNLESS(
+      !settings.alone || (settings.overrides.empty() && settings.exec_horizon == 0),
+      "{} is of `cohort train ppo`, which gives an action at a time and has no settings to act by: leave "
+      "--exec-horizon and model.* out",
+      path.string());
   const bool takes_average = settings.averaged && !content.ema.empty();
   policy::Spec spec;
   spec.learnt = learnt_task(configuration);
@@ -222,11 +223,11 @@ std::unique_ptr<policy::Policy> ppo_policy(std::shared_ptr<const ActorCritic> ne
 }
 
 void register_ppo_policies() {
-  policy::register_kind({.name = "a run or checkpoint of PPO",
-                         .claims = [](const std::string& where) { return is_ppo_run(where); },
-                         .load = [](const std::string& where, const policy::LoadSettings& settings) {
-                           return load_ppo_policy(where, settings);
-                         }});
+  policy::register_kind(
+      {.name = "a run or checkpoint of PPO",
+       .claims = [](const std::string& where) { return is_ppo_run(where); },
+       .load = [](const std::string& where,
+                  const policy::LoadSettings& settings) { return load_ppo_policy(where, settings); }});
 }
 
 }  // namespace cohort::rl

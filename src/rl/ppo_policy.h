@@ -20,7 +20,8 @@ bool is_ppo_run(const std::filesystem::path& path);
 
 /// settings.averaged = false: the weights themselves, also where there is an average. settings.alone: the task that it has
 /// learnt is made, whose observations and actions the spec then names. Throws Error where there is no checkpoint of PPO.
-std::unique_ptr<policy::Policy> load_ppo_policy(const std::filesystem::path& path, const policy::LoadSettings& settings);
+std::unique_ptr<policy::Policy> load_ppo_policy(const std::filesystem::path& path,
+                                                const policy::LoadSettings& settings);
 /// Networks that are at hand, e.g. while they learn.
 std::unique_ptr<policy::Policy> ppo_policy(std::shared_ptr<const ActorCritic> networks);
 

@@ -8,7 +8,7 @@
 namespace cohort::serve {
 namespace {
 
-constexpr std::int64_t kSentPictures = 224;  // px: resize_size of the example
+constexpr std::int64_t kSentPictures = 224;   // px: resize_size of the example
 constexpr std::int64_t kState[] = {3, 4, 2};  // numbers of the hand's place, its orientation (x y z w), the fingers
 
 /// Which source pixels make a pixel, and their weights in 2^22ths: precompute_coeffs and normalize_coeffs_8bpc of Pillow,
@@ -90,8 +90,7 @@ Map libero_message(const policy::Frame& frame, std::size_t i) {
     // Half a turn, since robosuite gives the last row first: pixels from the last to the first.
     std::vector<std::uint8_t> turned(bytes);
     for (std::size_t p = 0; p < bytes; p += 3)
-      std::copy_n(rgb.begin() + static_cast<std::ptrdiff_t>(p), 3,
-                  turned.end() - static_cast<std::ptrdiff_t>(p) - 3);
+      std::copy_n(rgb.begin() + static_cast<std::ptrdiff_t>(p), 3, turned.end() - static_cast<std::ptrdiff_t>(p) - 3);
     const auto sent = resize_with_pad(turned, all.shape[1], all.shape[2], kSentPictures);
     message.push_back({name, {byte_array({kSentPictures, kSentPictures, 3}, sent)}});
   }

@@ -15,7 +15,7 @@ namespace cohort::serve {
 
 inline constexpr int kLiberoPictures = 256;  ///< px, as openpi draws them (LIBERO_ENV_RESOLUTION)
 
-inline constexpr int kLiberoWait = 10;       ///< steps before an episode: the example's num_steps_wait
+inline constexpr int kLiberoWait = 10;  ///< steps before an episode: the example's num_steps_wait
 
 /// What it is made of, by the names of LIBERO's tasks.
 std::vector<policy::Observation> libero_observations();

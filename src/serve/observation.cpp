@@ -236,7 +236,8 @@ Value metadata_of(const policy::Spec& info) {
     observations.push_back({o.name, {std::move(about)}});
   }
   List names;
-  for (const std::string& name : info.action_fields.empty() ? info.action_names : info.action_fields) names.push_back({name});
+  for (const std::string& name : info.action_fields.empty() ? info.action_names : info.action_fields)
+    names.push_back({name});
   Map actions{{"names", {std::move(names)}},
               {"width", {info.action_width}},
               {"chunk", {info.chunk}},

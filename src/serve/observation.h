@@ -29,9 +29,9 @@ struct Request {
   bool reset = false;                 ///< an episode begins ("reset": true, or RoboArena's "endpoint": "reset")
   std::optional<std::uint64_t> seed;  ///< of that episode ("seed")
   std::optional<std::string> prompt;
-  bool roboarena = false;     ///< it has an "endpoint": answers have RoboArena's form
+  bool roboarena = false;      ///< it has an "endpoint": answers have RoboArena's form
   std::vector<Moment> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
-  bool robots = false;        ///< the frames are of as many robots at one moment, not of one robot at several
+  bool robots = false;         ///< the frames are of as many robots at one moment, not of one robot at several
 };
 
 /// An observation stands under its name or one that means the same (core/observation_names.h). Numbers are NumPy arrays
@@ -51,7 +51,7 @@ Value metadata_of(const policy::Spec& info);
 /// What a server's metadata say of its policy; empty where they are of another form.
 struct ServerInfo {
   bool cohort = false;  ///< it is `cohort serve`: "reset" and "seed" are understood
-  policy::Spec policy;    ///< observations empty, width and chunk 0: not said
+  policy::Spec policy;  ///< observations empty, width and chunk 0: not said
 };
 /// Throws Error for metadata of `cohort serve` that are damaged.
 ServerInfo server_info(const Value& metadata);

@@ -76,7 +76,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
       replicas.push_back({.policy = std::move(policy)});
     }
     policy::Spec spec = replicas.front().policy->spec();
-    if (settings.control_period > 0 && spec.control_frequency == 0) spec.control_frequency = 1 / settings.control_period;
+    if (settings.control_period > 0 && spec.control_frequency == 0)
+      spec.control_frequency = 1 / settings.control_period;
     metadata = pack(metadata_of(spec));
     network = std::make_unique<WebSocketServer>(settings.network, *this);
     for (Replica& replica : replicas) replica.thread = std::thread([this, &replica] { work(replica); });
@@ -168,8 +169,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
   static void begin_robots(Client& client, std::int64_t count) {
     for (; client.robots < count; ++client.robots) {
       const auto robot = static_cast<std::int32_t>(client.robots);
-      const std::uint64_t seed =
-          fnv1a_of(static_cast<std::uint64_t>(client.robots), fnv1a_of(client.seed, kFnvBegin));
+      const std::uint64_t seed = fnv1a_of(static_cast<std::uint64_t>(client.robots), fnv1a_of(client.seed, kFnvBegin));
       client.session->begin(std::span(&robot, 1), std::span(&seed, 1), "");
     }
   }

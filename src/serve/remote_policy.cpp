@@ -74,7 +74,8 @@ class RemotePolicy final : public policy::Policy {
     spec_.observations = libero_observations();
     spec_.renderer.clear();
     spec_.lacking =
-        ": --remote-observations openpi-libero sends what LIBERO's tasks show, and this is none of LIBERO's tasks; leave "
+        ": --remote-observations openpi-libero sends what LIBERO's tasks show, and this is none of LIBERO's tasks; "
+        "leave "
         "the flag out to send the task's own observations";
     spec_.learnt.settings = {{"warmup_steps", format("{}", kLiberoWait)}};
   }
@@ -102,8 +103,7 @@ class RemotePolicy final : public policy::Policy {
         Client& client = clients_[at];
         // A new connection is a new episode, whatever the server.
         if (client.connection && !policy_.cohort_ && !client.fresh) client.connection.reset();
-        if (!client.connection)
-          client.connection = policy_.first_ ? std::move(policy_.first_) : policy_.connect();
+        if (!client.connection) client.connection = policy_.first_ ? std::move(policy_.first_) : policy_.connect();
         client.seed = seeds[i];
         client.instruction = instruction;
         client.fresh = true;
@@ -116,8 +116,7 @@ class RemotePolicy final : public policy::Policy {
       for (std::size_t i = 0; i < n; ++i) {
         Client& client = clients_.at(static_cast<std::size_t>(environments[i]));
         if (i < frame.instructions.size() && !frame.instructions[i].empty()) client.instruction = frame.instructions[i];
-        client.moments.push_back(policy_.libero_ ? libero_message(frame, i)
-                                                 : message_of(observations_, frame, n, i));
+        client.moments.push_back(policy_.libero_ ? libero_message(frame, i) : message_of(observations_, frame, n, i));
       }
     }
 

@@ -118,9 +118,8 @@ TEST(RemotePolicy, WhatWasSeenSinceTheLastAnswerComesAlongWhereThePolicyLooksAtI
 TEST(RemotePolicy, WhatDoesNotFitTheTaskIsNamed) {
   LineTask task(1);
   const auto server = serve({.picture = true, .chunk = 2});
-  EXPECT_NE(
-      message_of([&] { connect_policy(url_of(*server), {.exec_horizon = 3}); }).find("gives 2 actions at a time"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] { connect_policy(url_of(*server), {.exec_horizon = 3}); }).find("gives 2 actions at a time"),
+            std::string::npos);
   EXPECT_NE(message_of([&] {
               const auto remote = connect_policy(url_of(*server), {.remote_observations = "openpi-libero"});
               actor::PolicyActor(*remote, task, "sums");
