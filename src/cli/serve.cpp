@@ -16,13 +16,11 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/policy_kinds.h"
-#include "cli/run_library.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/near_file.h"
-#include "dist/usable_devices.h"
 #include "launch/rank_environment.h"
 #include "launch/signals.h"
 #include "policy/registry.h"
@@ -48,12 +46,10 @@ std::vector<std::unique_ptr<policy::Policy>> load(const ServeArguments& argument
   COHORT_THROW_UNLESS(fs::exists(arguments.run), "{}: there is no such run or checkpoint{}", arguments.run,
                       near_file(arguments.run));
   register_policy_kinds();
-  use_library_of_run(arguments.run);
   policy::LoadSettings settings = arguments.policy;
   settings.averaged = !arguments.raw_weights;
   std::vector<std::unique_ptr<policy::Policy>> replicas;
   for (const std::string& device : arguments.devices) {
-    dist::check_device(parse_device(device));
     settings.device = device;
     replicas.push_back(policy::load(arguments.run, settings));
   }

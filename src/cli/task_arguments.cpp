@@ -9,17 +9,16 @@
 
 #include "actor/policy_actor.h"
 #include "cli/policy_kinds.h"
-#include "cli/run_library.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/open_episodes.h"
-#include "dist/usable_devices.h"
 #include "record/replay_actor.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
+#include "tasks/run_library.h"
 
 namespace cohort::cli {
 namespace fs = std::filesystem;
@@ -179,7 +178,7 @@ Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) :
   policy::LoadSettings settings = arguments.policy;
   settings.averaged = !arguments.raw_weights;
   for (const std::string& who : names_)
-    if (is_path(who)) use_library_of_run(who);
+    if (is_path(who)) tasks::use_library_of_run(who);
   for (const std::string& who : names_) {
     policies_.emplace_back();
     if (!is_path(who) && !policy::is_address(who)) continue;
@@ -192,7 +191,6 @@ Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) :
           : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"
                                      : ""));
     }
-    if (is_path(who)) dist::check_device(parse_device(settings.device));
     policies_.back() = policy::load(who, settings);
   }
 }

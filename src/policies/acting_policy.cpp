@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "dist/usable_devices.h"
 #include "policy/registry.h"
 
 namespace cohort::policies {
@@ -108,6 +109,7 @@ std::unique_ptr<policy::Policy> load(const std::string& path, const policy::Load
   std::string text = format("seed {}", settings.seed);
   for (const std::string& one : settings.overrides) text += ", " + one;
   if (!settings.data_set.empty()) text += ", statistics of " + settings.data_set;
+  dist::check_device(parse_device(settings.device));
   return acting_policy(TrainedPolicy(path, settings), text);
 }
 

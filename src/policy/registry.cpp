@@ -32,8 +32,8 @@ void register_kind(Kind kind) {
 }
 
 bool is_address(const std::string& where) {
-  const Kind* kind = kind_of(where);
-  return kind != nullptr && kind->address;
+  const auto& all = kinds();
+  return std::any_of(all.begin(), all.end(), [&](const Kind& one) { return one.address && one.claims(where); });
 }
 
 std::unique_ptr<Policy> load(const std::string& where, const LoadSettings& settings) {

@@ -12,6 +12,7 @@
 #include "core/files.h"
 #include "rl/settings.h"
 #include "tasks/registry.h"
+#include "tasks/run_library.h"
 #include "weights/checkpoint.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/weights.h"
@@ -198,7 +199,7 @@ std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const poli
   const config::Json configuration = configuration_of(content);
   COHORT_THROW_UNLESS(is_ppo(configuration), "{} was not written by `cohort train ppo`", checkpoint.string());
   COHORT_THROW_UNLESS(settings.device == "cpu",
-                      "--device {}: {} is of `cohort train ppo`, whose policies act on the CPU: leave it out",
+                      "--device {}: {} is of `cohort train ppo`, whose policies act on the CPU: leave --device out",
                       settings.device, path.string());
   COHORT_THROW_UNLESS(
       !settings.alone || (settings.overrides.empty() && settings.exec_horizon == 0),
@@ -212,7 +213,10 @@ std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const poli
       format("PPO on {}, iteration {}, {} control steps{}: {}", spec.learnt.name, content.state.step,
              content.state.samples, takes_average ? ", moving average of the weights" : "", checkpoint.string());
   auto networks = read_networks(checkpoint, content, takes_average);
-  if (settings.alone) name_fields(spec, networks->settings().critic_only);
+  if (settings.alone) {
+    tasks::use_library_of_run(path.string());
+    name_fields(spec, networks->settings().critic_only);
+  }
   return std::make_unique<PpoPolicy>(std::move(networks), std::move(spec));
 }
 
