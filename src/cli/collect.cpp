@@ -66,15 +66,15 @@ int run_collect(const std::vector<std::string>& words) {
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
   if (only_checks_words()) return 0;
   const auto group = join_ranks(arguments.task.settings.threads);
-  Cast cast({arguments.policy}, arguments.task);
-  cast.choose_pictures(arguments.task);
+  Actors actors({arguments.policy}, arguments.task);
+  actors.choose_pictures(arguments.task);
   const auto task = arguments.task.make(arguments.task.words.front());
-  const auto actor = std::move(cast.meet(*task, arguments.task).front());
+  const NamedActor actor = std::move(actors.for_task(*task, arguments.task).front());
   recording.pictures.height = arguments.task.settings.pictures.height;
   recording.pictures.width = arguments.task.settings.pictures.width;
   recording.renderer = arguments.task.settings.pictures.renderer;
   if (recording.renderer.empty()) recording.renderer = task->spec().renderer;
-  recording.actor_identity = actor->identity();
+  recording.actor_identity = actor.identity;
   recording.threads = arguments.task.threads();
   if (group) {
     recording.rank = group->rank();
@@ -82,7 +82,7 @@ int run_collect(const std::vector<std::string>& words) {
     recording.barrier = [&group] { group->barrier(); };
   }
   answer_stop_signals("stops after this step; whole shards of episodes are kept; Ctrl-C again: at once");
-  const record::RecordingReport report = record::record(*task, actor->actor(), arguments.out, recording);
+  const record::RecordingReport report = record::record(*task, *actor.actor, arguments.out, recording);
   if (recording.rank == 0) {
     std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
                 static_cast<long long>(report.episodes), static_cast<long long>(report.steps),

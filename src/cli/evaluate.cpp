@@ -41,8 +41,8 @@ void evaluate(EvaluateArguments& arguments) {
   arguments.task.settings.n_envs = static_cast<int>(std::min<std::int64_t>(
       arguments.task.settings.n_envs, std::max<std::int64_t>(1, (episodes + ranks - 1) / ranks)));
   // What can be wrong with a policy is found before the first episode of any.
-  Cast cast(arguments.policies, arguments.task);
-  cast.choose_pictures(arguments.task);
+  Actors actors(arguments.policies, arguments.task);
+  actors.choose_pictures(arguments.task);
   const auto task = arguments.task.make(arguments.name);
   arguments.video.max_steps = arguments.max_steps;
   if (arguments.record_video) eval::check_video(*task, arguments.video);
@@ -53,23 +53,22 @@ void evaluate(EvaluateArguments& arguments) {
     fs::create_directories(arguments.video_folder, error);
     COHORT_THROW_UNLESS(!error, "cannot create {}: {}", arguments.video_folder.string(), error.message());
   }
-  const std::vector<std::unique_ptr<ActorOwner>> owners = cast.meet(*task, arguments.task);
+  const std::vector<NamedActor> of_task = actors.for_task(*task, arguments.task);
   const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, episodes);
   const std::int64_t steps = arguments.max_steps > 0 ? arguments.max_steps : task->spec().horizon;
   if (first) {
     std::printf("%s, %lld episodes of seeds %llu to %llu, at most %lld steps\n", arguments.name.c_str(),
                 static_cast<long long>(episodes), static_cast<unsigned long long>(seeds.front()),
                 static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
-    for (std::size_t i = 0; i < owners.size(); ++i)
-      if (!owners[i]->summary().empty())
-        std::printf("%s: %s\n", cast.titles()[i].c_str(), owners[i]->summary().c_str());
+    for (std::size_t i = 0; i < of_task.size(); ++i)
+      if (!of_task[i].summary.empty()) std::printf("%s: %s\n", actors.titles()[i].c_str(), of_task[i].summary.c_str());
     std::fflush(stdout);
   }
   std::vector<eval::PolicyResult> results;
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    results.push_back(eval::rollout(*task, owners[i]->actor(), seeds,
+  for (std::size_t i = 0; i < of_task.size(); ++i) {
+    results.push_back(eval::rollout(*task, *of_task[i].actor, seeds,
                                     {.max_steps = arguments.max_steps, .group = group.get(), .silent = !first}));
-    results.back().policy = cast.titles()[i];
+    results.back().policy = actors.titles()[i];
   }
   if (group) group->close();
   if (!first) return;
@@ -77,15 +76,15 @@ void evaluate(EvaluateArguments& arguments) {
   std::fputs(eval::text_table(results).c_str(), stdout);
   std::fflush(stdout);
   Json json = eval::to_json({arguments.name, task->description(), arguments.first_seed, steps}, results);
-  for (std::size_t i = 0; i < owners.size(); ++i) json["policies"][i]["summary"] = owners[i]->identity();
+  for (std::size_t i = 0; i < of_task.size(); ++i) json["policies"][i]["summary"] = of_task[i].identity;
   json["videos"] = Json::array();
   const std::string csv = eval::csv_table(results);
   files->write(json.dump(2) + "\n", csv);
   if (!arguments.out.empty()) log::info("evaluation.json and evaluation.csv are in {}", arguments.out);
   if (!arguments.record_video) return;
-  for (std::size_t i = 0; i < owners.size(); ++i)
+  for (std::size_t i = 0; i < of_task.size(); ++i)
     for (const eval::EpisodeVideo& video :
-         eval::write_videos(*task, owners[i]->actor(), results[i], arguments.video_folder, arguments.video))
+         eval::write_videos(*task, *of_task[i].actor, results[i], arguments.video_folder, arguments.video))
       json["videos"].push_back({{"policy", video.policy},
                                 {"seed", video.seed},
                                 {"success", video.success},

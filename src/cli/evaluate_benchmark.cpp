@@ -32,16 +32,16 @@ struct Share {
   int rank = 0, world = 1;
 };
 
-config::Json write_all_videos(const EvaluateArguments& arguments, TaskArguments& task_arguments, Cast& cast,
+config::Json write_all_videos(const EvaluateArguments& arguments, TaskArguments& task_arguments, Actors& actors,
                               std::span<const eval::TaskResult> results, const Share& share) {
   config::Json videos = config::Json::array();
   for (std::size_t t = 0; t < results.size(); ++t) {
     if (static_cast<int>(t % static_cast<std::size_t>(share.world)) != share.rank) continue;
     const auto task = task_arguments.make(results[t].task);
-    const auto owners = cast.meet(*task, task_arguments);
-    for (std::size_t p = 0; p < owners.size(); ++p)
+    const auto of_task = actors.for_task(*task, task_arguments);
+    for (std::size_t p = 0; p < of_task.size(); ++p)
       for (const eval::EpisodeVideo& video :
-           eval::write_videos(*task, owners[p]->actor(), results[t].policies.at(p),
+           eval::write_videos(*task, *of_task[p].actor, results[t].policies.at(p),
                               arguments.video_folder / results[t].task, arguments.video))
         videos.push_back({{"task", results[t].task},
                           {"policy", video.policy},
@@ -66,8 +66,8 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
   arguments.task.settings.n_envs = static_cast<int>(
       std::min<std::int64_t>(arguments.task.settings.n_envs, (episodes + share.world - 1) / share.world));
   // What can be wrong with a policy is found before the first episode of any.
-  Cast cast(arguments.policies, arguments.task);
-  cast.choose_pictures(arguments.task);
+  Actors actors(arguments.policies, arguments.task);
+  actors.choose_pictures(arguments.task);
   arguments.video.max_steps = arguments.max_steps;
   const bool some_have_no_expert =
       std::find(arguments.policies.begin(), arguments.policies.end(), "expert") != arguments.policies.end();
@@ -77,7 +77,7 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
     one.settings.n_envs = 1;
     const auto task = one.make(chosen[t].task);
     tasks::check(task->spec(), {.max_steps = arguments.max_steps, .instruction = ""});
-    cast.meet(*task, one);
+    actors.for_task(*task, one);
     if (arguments.record_video) eval::check_video(*task, arguments.video);
     if (steps == 0) steps = task->spec().horizon;
   }
@@ -107,13 +107,13 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
     const std::vector<std::uint64_t> own = eval::share_of(seeds, t, share.rank, share.world);
     if (own.empty()) continue;
     const auto task = arguments.task.make(chosen[t].task);
-    const auto owners = cast.meet(*task, arguments.task);
-    for (std::size_t p = 0; p < owners.size(); ++p) {
+    const auto of_task = actors.for_task(*task, arguments.task);
+    for (std::size_t p = 0; p < of_task.size(); ++p) {
       results.back().policies.push_back(
-          eval::rollout(*task, owners[p]->actor(), own, {.max_steps = arguments.max_steps, .silent = !first}));
-      results.back().policies.back().policy = cast.titles()[p];
-      if (first && t == 0 && !owners[p]->summary().empty())
-        std::printf("%s: %s\n", cast.titles()[p].c_str(), owners[p]->summary().c_str());
+          eval::rollout(*task, *of_task[p].actor, own, {.max_steps = arguments.max_steps, .silent = !first}));
+      results.back().policies.back().policy = actors.titles()[p];
+      if (first && t == 0 && !of_task[p].summary.empty())
+        std::printf("%s: %s\n", actors.titles()[p].c_str(), of_task[p].summary.c_str());
     }
     results.back().description = task->description();
   }
@@ -137,7 +137,7 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
   // No rank writes a video before those of the table that was replaced are gone.
   if (group && arguments.record_video) group->barrier();
   if (arguments.record_video) {
-    config::Json videos = write_all_videos(arguments, arguments.task, cast, results, share);
+    config::Json videos = write_all_videos(arguments, arguments.task, actors, results, share);
     if (group) {
       config::Json all = config::Json::array();
       for (const std::string& text : group->all_gather_bytes(videos.dump()))

@@ -15,108 +15,75 @@
 #include <torch/utils.h>
 
 #include "cli/parse_arguments.h"
-#include "cli/run_library.h"
+#include "cli/policy_kinds.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/near_file.h"
-#include "dist/usable_devices.h"
 #include "launch/rank_environment.h"
 #include "launch/signals.h"
-#include "policies/served_policy.h"
-#include "rl/ppo_actor.h"
-#include "rl/served_ppo.h"
+#include "policy/registry.h"
 #include "serve/policy_server.h"
 #include "tasks/libero/catalogue.h"
-#include "tasks/registry.h"
 
 namespace cohort::cli {
 namespace fs = std::filesystem;
 namespace {
 
 struct ServeArguments {
-  std::string run, data_set, clients = "openpi", libero;
-  std::vector<std::string> words, devices{"cpu"};
-  std::uint64_t seed = 0;
-  std::int64_t exec_horizon = 0;
+  std::string run, clients = "openpi", libero;
+  std::vector<std::string> devices{"cpu"};
   std::size_t max_message = 64;  // MiB
   int threads = 0;
   double control_frequency = 0, report_every = 60;
-  bool raw_weights = false, exact_bits = false;
+  bool raw_weights = false;
+  policy::LoadSettings policy{.exact = false, .alone = true};
   serve::PolicyServerSettings server;
 };
 
-std::unique_ptr<serve::Policy> load_ppo(const ServeArguments& arguments) {
-  COHORT_THROW_UNLESS(arguments.devices == std::vector<std::string>{"cpu"},
-                      "--devices: {} is of `cohort train ppo`, whose policies act on the CPU: leave it out",
-                      arguments.run);
-  COHORT_THROW_UNLESS(
-      arguments.words.empty() && arguments.exec_horizon == 0,
-      "{} is of `cohort train ppo`, which gives an action at a time and has no settings to act by: leave "
-      "--exec-horizon and model.* out",
-      arguments.run);
-  use_library_of_run(arguments.run);
-  const rl::PpoTask learnt = rl::task_of_ppo_run(arguments.run);
-  tasks::TaskSettings settings;
-  settings.engine = learnt.engine;
-  settings.overrides = learnt.settings;
-  const auto task = tasks::make_task(learnt.name, settings);
-  return rl::serve_ppo(arguments.run, *task, !arguments.raw_weights);
-}
-
-std::vector<std::unique_ptr<serve::Policy>> load(const ServeArguments& arguments) {
+std::vector<std::unique_ptr<policy::Policy>> load(const ServeArguments& arguments) {
   COHORT_THROW_UNLESS(fs::exists(arguments.run), "{}: there is no such run or checkpoint{}", arguments.run,
                       near_file(arguments.run));
-  std::vector<std::unique_ptr<serve::Policy>> replicas;
-  if (rl::is_ppo_run(arguments.run)) {
-    replicas.push_back(load_ppo(arguments));
-    return replicas;
-  }
-  policies::TrainedPolicySettings settings;
-  settings.seed = arguments.seed;
+  register_policy_kinds();
+  policy::LoadSettings settings = arguments.policy;
   settings.averaged = !arguments.raw_weights;
-  settings.exact = arguments.exact_bits;
-  settings.data_set = arguments.data_set;
-  settings.overrides = arguments.words;
-  settings.exec_horizon = arguments.exec_horizon;
+  std::vector<std::unique_ptr<policy::Policy>> replicas;
   for (const std::string& device : arguments.devices) {
-    dist::check_device(parse_device(device));
     settings.device = device;
-    replicas.push_back(
-        policies::serve_policy(policies::TrainedPolicy(arguments.run, settings), arguments.control_frequency));
+    replicas.push_back(policy::load(arguments.run, settings));
   }
   return replicas;
 }
 
-void say_what_is_served(const serve::PolicyInfo& info, const ServeArguments& arguments, int port) {
-  const bool exact = arguments.exact_bits || rl::is_ppo_run(arguments.run);
-  std::printf("%s\n", info.summary.c_str());
+void say_what_is_served(const policy::Spec& spec, const ServeArguments& arguments, int port) {
+  std::printf("%s\n", spec.summary.c_str());
   std::printf("sees:");
-  for (const serve::ObservationInfo& o : info.observations) {
+  for (const policy::Observation& o : spec.observations) {
     std::string shape;
     for (const std::int64_t n : o.shape)
       shape += format("{}{}", shape.empty() ? "" : ", ", n < 0 ? "any" : format("{}", n));
     std::printf(" %s (%s) %s;", o.name.c_str(), shape.c_str(), o.picture ? "uint8" : "float32");
   }
-  std::printf("%s\n", info.prompt ? " prompt, a text" : "");
-  std::printf("gives: %lld actions of %lld numbers at a time\n", static_cast<long long>(info.chunk),
-              static_cast<long long>(info.action_width));
-  std::printf("rounding: %s\n", exact ? "the last bits of cohort evaluate, whoever else asks; one robot costs sixteen"
-                                      : "one robot costs one robot; --exact-bits: the last bits of cohort evaluate, "
-                                        "slower");
-  if (info.frames > 1)
+  std::printf("%s\n", spec.instructed ? " prompt, a text" : "");
+  std::printf("gives: %lld actions of %lld numbers at a time\n", static_cast<long long>(spec.chunk),
+              static_cast<long long>(spec.action_width));
+  std::printf("rounding: %s\n", spec.exact
+                                    ? "the last bits of cohort evaluate, whoever else asks; one robot costs sixteen"
+                                    : "one robot costs one robot; --exact-bits: the last bits of cohort evaluate, "
+                                      "slower");
+  if (spec.frames > 1)
     std::printf("looks at %lld moments, %lld control steps apart: send those since the last answer stacked\n",
-                static_cast<long long>(info.frames), static_cast<long long>(info.stride));
+                static_cast<long long>(spec.frames), static_cast<long long>(spec.stride));
   std::printf("serving on ws://%s:%d\n", arguments.server.network.host.c_str(), port);
   std::fflush(stdout);
 }
 
-void serve_until_told(const ServeArguments& arguments, std::vector<std::unique_ptr<serve::Policy>> replicas) {
+void serve_until_told(const ServeArguments& arguments, std::vector<std::unique_ptr<policy::Policy>> replicas) {
   launch::SignalPipe signals({SIGINT, SIGTERM});
-  const serve::PolicyInfo info = replicas.front()->info();
+  const policy::Spec spec = replicas.front()->spec();
   serve::PolicyServer server(std::move(replicas), arguments.server);
-  say_what_is_served(info, arguments, server.port());
+  say_what_is_served(spec, arguments, server.port());
   while (true) {
     pollfd waiting{.fd = signals.fd(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, static_cast<int>(arguments.report_every * 1000));
@@ -145,7 +112,7 @@ int run_serve(const std::vector<std::string>& words) {
   ServeArguments arguments;
   serve::WebSocketServerSettings& network = arguments.server.network;
   app.add_option("RUN", arguments.run, "a run, a folder of checkpoints, or a checkpoint")->required();
-  app.add_option("settings", arguments.words,
+  app.add_option("settings", arguments.policy.overrides,
                  "key=value: of settings that need no other weights, e.g. model.rdt.lang_embed=FILE");
   app.add_option("--host", network.host, "address to serve on; 0.0.0.0: all of this machine")->capture_default_str();
   app.add_option("--port", network.port, "0: one that is free")->capture_default_str()->check(CLI::Range(0, 65535));
@@ -153,9 +120,9 @@ int run_serve(const std::vector<std::string>& words) {
                  "cpu, or cuda:0,cuda:1: connections go round them (default: cpu)")
       ->delimiter(',');
   app.add_option("--threads", arguments.threads, "cores to use; 0: all");
-  app.add_option("--exec-horizon,--exec_horizon", arguments.exec_horizon,
+  app.add_option("--exec-horizon,--exec_horizon", arguments.policy.exec_horizon,
                  "actions of an answer of a diffusion policy or RDT; 0: as it was trained");
-  app.add_option("--seed", arguments.seed, "keys what the policy draws at random")->capture_default_str();
+  app.add_option("--seed", arguments.policy.seed, "keys what the policy draws at random")->capture_default_str();
   app.add_option("--control-frequency,--control_frequency", arguments.control_frequency,
                  "Hz at which actions are executed; an RDT that learnt several must be told");
   app.add_option(
@@ -172,11 +139,11 @@ int run_serve(const std::vector<std::string>& words) {
   app.add_option("--report-every,--report_every", arguments.report_every, "s between lines with rates")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  app.add_flag("--exact-bits,--exact_bits", arguments.exact_bits,
+  app.add_flag("--exact-bits,--exact_bits", arguments.policy.exact,
                "answers with the last bits of `cohort evaluate`, at the cost of 16 robots for one; else they agree to "
                "rounding");
   app.add_flag("--raw-weights,--raw_weights", arguments.raw_weights, "not the moving average of the weights");
-  app.add_option("--data-set,--data_set", arguments.data_set,
+  app.add_option("--data-set,--data_set", arguments.policy.data_set,
                  "of data.paths: whose statistics actions are given back by, where each set has its own");
   app.add_option("--libero", arguments.libero, "folder of LIBERO's scenes, for policies of PPO that learnt in one");
   if (const auto code = parse_arguments(app, words)) return *code;
@@ -186,12 +153,13 @@ int run_serve(const std::vector<std::string>& words) {
     throw UsageError(
         format("serve works in one process, and {} were started (from {}): name the devices with --devices",
                place.world_size, launch::to_string(place.source)));
-  for (const std::string& word : arguments.words)
+  for (const std::string& word : arguments.policy.overrides)
     if (!config::is_override(word))
       throw UsageError(format("'{}' is neither an argument nor a setting of the form key=value", word));
   if (arguments.threads > 0) at::set_num_threads(arguments.threads);
   if (!arguments.libero.empty()) tasks::libero::set_libero_folder(arguments.libero);
   network.max_message = arguments.max_message << 20;
+  if (arguments.control_frequency > 0) arguments.server.control_period = 1 / arguments.control_frequency;
   if (arguments.clients == "omnigibson") arguments.server.clients = serve::ClientKind::kOmnigibson;
   serve_until_told(arguments, load(arguments));
   return 0;

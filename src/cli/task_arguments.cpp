@@ -7,37 +7,22 @@
 
 #include <torch/utils.h>
 
-#include "cli/run_library.h"
+#include "actor/policy_actor.h"
+#include "cli/policy_kinds.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/open_episodes.h"
-#include "dist/usable_devices.h"
-#include "policies/policy_actor.h"
 #include "record/replay_actor.h"
-#include "rl/ppo_actor.h"
-#include "serve/server_url.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
+#include "tasks/run_library.h"
 
 namespace cohort::cli {
 namespace fs = std::filesystem;
 namespace {
-
-class SimpleActor final : public ActorOwner {
- public:
-  SimpleActor(std::unique_ptr<tasks::Actor> actor, std::string identity, std::string summary = "")
-      : actor_(std::move(actor)), identity_(std::move(identity)), summary_(std::move(summary)) {}
-  tasks::Actor& actor() override { return *actor_; }
-  std::string identity() override { return identity_; }
-  std::string summary() const override { return summary_; }
-
- private:
-  std::unique_ptr<tasks::Actor> actor_;
-  std::string identity_, summary_;
-};
 
 /// For tables: the run's folder, or the run's and the checkpoint's.
 std::string short_name(const fs::path& path) {
@@ -47,73 +32,22 @@ std::string short_name(const fs::path& path) {
   return above.empty() || above == "." || above == ".." ? last : above + "/" + last;
 }
 
-class PolicyOwner final : public ActorOwner {
- public:
-  PolicyOwner(const std::string& path, policies::TrainedPolicy& policy, tasks::Task& task,
-              const policies::TrainedPolicySettings& settings)
-      : policy_(policy), actor_(policy_, task, short_name(path)), settings_(format("seed {}", settings.seed)) {
-    for (const std::string& text : settings.overrides) settings_ += ", " + text;
-    if (!settings.data_set.empty()) settings_ += ", statistics of " + settings.data_set;
-  }
-  tasks::Actor& actor() override { return actor_; }
-  std::string summary() const override { return policy_.summary(); }
-  std::string identity() override { return format("{}, {}", policy_.summary(), settings_); }
-
- private:
-  policies::TrainedPolicy& policy_;
-  policies::PolicyActor actor_;
-  std::string settings_;
-};
-
-policies::TrainedPolicySettings policy_settings(const TaskArguments& arguments) {
-  policies::TrainedPolicySettings s;
-  s.seed = arguments.seed;
-  s.device = arguments.device;
-  s.averaged = !arguments.raw_weights;
-  s.data_set = arguments.data_set;
-  s.overrides = arguments.policy_overrides;
-  s.exec_horizon = arguments.exec_horizon;
-  return s;
-}
-
-serve::RemoteActorSettings remote_settings(const TaskArguments& arguments) {
-  serve::RemoteActorSettings s = arguments.remote;
-  s.exec_horizon = arguments.exec_horizon;
-  return s;
-}
-
 bool is_path(const std::string& who) {
-  return who != "expert" && who != "random" && !who.starts_with("replay:") && !serve::is_server_url(who);
+  return who != "expert" && who != "random" && !who.starts_with("replay:") && !policy::is_address(who);
 }
 
-std::unique_ptr<ActorOwner> make_simple(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
+NamedActor make_actor(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
+  const std::uint64_t seed = arguments.policy.seed;
   if (who == "expert") {
-    auto expert = task.make_expert(arguments.seed);
+    auto expert = task.make_expert(seed);
     COHORT_THROW_UNLESS(expert, "{} has no expert: name a policy that has learnt it, --policy RUN, or --policy random",
                         task.spec().name);
-    return std::make_unique<SimpleActor>(std::move(expert), format("expert, seed {}", arguments.seed));
+    return {std::move(expert), format("expert, seed {}", seed), ""};
   }
-  if (who == "random")
-    return std::make_unique<SimpleActor>(tasks::make_random_actor(arguments.seed),
-                                         format("random, seed {}", arguments.seed));
-  if (who.starts_with("replay:")) {
-    const auto source = data::open_episodes(who.substr(7));
-    return std::make_unique<SimpleActor>(
-        record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()),
-        format("{}, {} steps at a time", who, arguments.replay_horizon));
-  }
-  if (serve::is_server_url(who)) {
-    auto actor = std::make_unique<serve::RemoteActor>(who, task, remote_settings(arguments));
-    const std::string summary = actor->server().policy.summary;
-    std::string identity = who;
-    if (!summary.empty()) identity += ", " + summary;
-    if (arguments.exec_horizon > 0) identity += format(", {} actions of an answer", arguments.exec_horizon);
-    return std::make_unique<SimpleActor>(std::move(actor), identity, summary);
-  }
-  auto actor = std::make_unique<rl::PpoActor>(who, task, !arguments.raw_weights);
-  const std::string summary = actor->summary();
-  for (const std::string& difference : actor->differences()) log::warning("{}: {}", short_name(who), difference);
-  return std::make_unique<SimpleActor>(std::move(actor), summary, summary);
+  if (who == "random") return {tasks::make_random_actor(seed), format("random, seed {}", seed), ""};
+  const auto source = data::open_episodes(who.substr(std::string("replay:").size()));
+  return {record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()),
+          format("{}, {} steps at a time", who, arguments.replay_horizon), ""};
 }
 
 /// The last `count` parts of a path, or all of it.
@@ -146,6 +80,22 @@ std::vector<std::string> titles_of(const std::vector<std::string>& names) {
   }
 }
 
+/// Pictures that a policy learnt from.
+struct LearntPictures {
+  std::string renderer;   ///< empty: it does not say
+  std::vector<int> size;  ///< height, width; empty: any
+};
+/// Nothing where it sees none.
+std::optional<LearntPictures> pictures_of(const policy::Spec& policy) {
+  for (const policy::Observation& o : policy.observations) {
+    if (!o.picture) continue;
+    LearntPictures pictures{.renderer = policy.renderer, .size = {}};
+    if (o.shape[0] > 0 && o.shape[1] > 0) pictures.size = {static_cast<int>(o.shape[0]), static_cast<int>(o.shape[1])};
+    return pictures;
+  }
+  return std::nullopt;
+}
+
 std::string size_text(const std::vector<int>& size) {
   return size.size() == 2 ? format("{} x {} px", size[0], size[1]) : "several sizes";
 }
@@ -161,7 +111,6 @@ std::string flag(const std::string& name) {
 void TaskArguments::add_to(CLI::App& app) {
   settings.n_envs = 16;
   settings.threads = 0;
-  device = "cpu";
   app.add_option(flag("n-envs"), settings.n_envs, "environments at a time, of each rank; no result depends on it")
       ->capture_default_str();
   app.add_option("--threads", settings.threads,
@@ -173,27 +122,26 @@ void TaskArguments::add_to(CLI::App& app) {
                  "raycast but for LIBERO's");
   app.add_option("--libero", libero, "folder of LIBERO's scenes (`cohort export-libero`); else COHORT_LIBERO's");
   app.add_option("--size", size, "px of the square pictures; else as those that a policy learnt from, or 128");
-  app.add_option("--device", device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
-  app.add_option("--seed", seed, "keys what actors draw at random")->capture_default_str();
-  app.add_option(flag("exec-horizon"), exec_horizon,
+  app.add_option("--device", policy.device, "where a trained policy acts: cpu or cuda:0")->capture_default_str();
+  app.add_option("--seed", policy.seed, "keys what actors draw at random")->capture_default_str();
+  app.add_option(flag("exec-horizon"), policy.exec_horizon,
                  "actions that a diffusion policy, RDT or policy server plays before it looks again; 0: as it was "
                  "trained, or all that the server sends");
-  app.add_option(flag("remote-observations"), remote.observations,
+  app.add_option(flag("remote-observations"), policy.remote_observations,
                  "what a policy server is shown: task, the task's own observations, or openpi-libero, what openpi's "
                  "LIBERO example sends")
       ->capture_default_str()
       ->check(CLI::IsMember({"task", "openpi-libero"}));
-  app.add_option(flag("connect-timeout"), remote.server.connect_timeout,
-                 "s to wait for a policy server that is not there yet")
+  app.add_option(flag("connect-timeout"), policy.connect_timeout, "s to wait for a policy server that is not there yet")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option(flag("answer-timeout"), remote.server.answer_timeout, "s that an answer of a policy server may take")
+  app.add_option(flag("answer-timeout"), policy.answer_timeout, "s that an answer of a policy server may take")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option(flag("replay-horizon"), replay_horizon, "steps that replay plays before it looks again")
       ->capture_default_str();
   app.add_flag(flag("raw-weights"), raw_weights, "not the moving average of the weights");
-  app.add_option(flag("data-set"), data_set,
+  app.add_option(flag("data-set"), policy.data_set,
                  "of data.paths: whose statistics actions are given back by, where each set has its own");
 }
 
@@ -205,7 +153,7 @@ void TaskArguments::take_words(std::size_t begin) {
     if (word.starts_with("task_settings.")) word = word.substr(word.find('.') + 1);  // as `cohort train` takes them
     if (!config::is_override(word))
       throw UsageError(format("'{}' is neither an argument nor a setting of the form key=value", words[i]));
-    (word.starts_with("model.") || word.starts_with("data.") ? policy_overrides : settings.overrides).push_back(word);
+    (word.starts_with("model.") || word.starts_with("data.") ? policy.overrides : settings.overrides).push_back(word);
   }
 }
 
@@ -224,16 +172,17 @@ std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) {
   return tasks::make_task(name, made);
 }
 
-Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
-    : names_(std::move(names)), titles_(titles_of(names_)) {
+Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) : names_(std::move(names)) {
+  register_policy_kinds();
+  titles_ = titles_of(names_);
+  policy::LoadSettings settings = arguments.policy;
+  settings.averaged = !arguments.raw_weights;
   for (const std::string& who : names_)
-    if (is_path(who)) use_library_of_run(who);
+    if (is_path(who)) tasks::use_library_of_run(who);
   for (const std::string& who : names_) {
     policies_.emplace_back();
-    servers_.emplace_back();
-    if (serve::is_server_url(who)) servers_.back() = serve::ask_server(who, arguments.remote.server);
-    if (!is_path(who)) continue;
-    if (!fs::exists(who)) {
+    if (!is_path(who) && !policy::is_address(who)) continue;
+    if (is_path(who) && !fs::exists(who)) {
       const std::string near = config::nearest(who, {"expert", "random", "replay"});
       throw Error(format(
           "--policy {}: neither expert, random, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is there{}",
@@ -242,44 +191,18 @@ Cast::Cast(std::vector<std::string> names, const TaskArguments& arguments)
           : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"
                                      : ""));
     }
-    if (rl::is_ppo_run(who)) {
-      COHORT_THROW_UNLESS(arguments.device == "cpu",
-                          "--device {}: {} is of `cohort train ppo`, whose policies act on the CPU: leave --device out",
-                          arguments.device, who);
-      continue;
-    }
-    dist::check_device(parse_device(arguments.device));
-    policies_.back() = std::make_unique<policies::TrainedPolicy>(who, policy_settings(arguments));
+    policies_.back() = policy::load(who, settings);
   }
 }
 
-Cast::~Cast() = default;
-
-std::optional<policies::RecordedPictures> Cast::pictures_of(std::size_t i, const std::string& remote_form) const {
-  if (policies_[i]) {
-    if (policies_[i]->cameras().empty()) return std::nullopt;
-    return policies_[i]->pictures();
-  }
-  if (!servers_[i]) return std::nullopt;
-  if (const int size = serve::picture_size_of(remote_form); size > 0)
-    return policies::RecordedPictures{.renderer = "", .size = {size, size}};
-  for (const serve::ObservationInfo& o : servers_[i]->policy.observations) {
-    if (!o.picture) continue;
-    policies::RecordedPictures pictures{.renderer = servers_[i]->policy.renderer, .size = {}};
-    if (o.shape[0] > 0 && o.shape[1] > 0) pictures.size = {static_cast<int>(o.shape[0]), static_cast<int>(o.shape[1])};
-    return pictures;
-  }
-  return std::nullopt;
-}
-
-void Cast::choose_pictures(TaskArguments& arguments) const {
+void Actors::choose_pictures(TaskArguments& arguments) const {
   tasks::PictureSettings& chosen = arguments.settings.pictures;
   if (arguments.renderer) chosen.renderer = *arguments.renderer;
   std::string size_of, renderer_of;  // whose they are
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const std::optional<policies::RecordedPictures> learnt = pictures_of(i, arguments.remote.observations);
+    const auto learnt = policies_[i] ? pictures_of(policies_[i]->spec()) : std::nullopt;
     if (!learnt) continue;
-    const policies::RecordedPictures& pictures = *learnt;
+    const LearntPictures& pictures = *learnt;
     const std::vector<int> now{chosen.height, chosen.width};
     if (pictures.size.size() == 2 && arguments.size) {
       if (pictures.size != std::vector<int>{*arguments.size, *arguments.size})
@@ -310,13 +233,19 @@ void Cast::choose_pictures(TaskArguments& arguments) const {
   }
 }
 
-std::vector<std::unique_ptr<ActorOwner>> Cast::meet(tasks::Task& task, const TaskArguments& arguments) {
-  std::vector<std::unique_ptr<ActorOwner>> owners;
-  for (std::size_t i = 0; i < names_.size(); ++i)
-    owners.push_back(policies_[i]
-                         ? std::make_unique<PolicyOwner>(names_[i], *policies_[i], task, policy_settings(arguments))
-                         : make_simple(names_[i], task, arguments));
-  return owners;
+std::vector<NamedActor> Actors::for_task(tasks::Task& task, const TaskArguments& arguments) {
+  std::vector<NamedActor> actors;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if (!policies_[i]) {
+      actors.push_back(make_actor(names_[i], task, arguments));
+      continue;
+    }
+    const std::string name = is_path(names_[i]) ? short_name(names_[i]) : names_[i];
+    const policy::Spec& spec = policies_[i]->spec();
+    actors.push_back({std::make_unique<actor::PolicyActor>(*policies_[i], task, name), spec.identity, spec.summary});
+    for (const std::string& difference : actor::differences(spec, task)) log::warning("{}: {}", name, difference);
+  }
+  return actors;
 }
 
 std::shared_ptr<dist::Group> join_ranks(int threads) {

@@ -7,18 +7,13 @@
 #include <vector>
 
 #include "dist/group.h"
-#include "serve/remote_actor.h"
+#include "policy/registry.h"
 #include "tasks/actor.h"
 #include "tasks/task.h"
 
 namespace CLI {
 class App;
 }
-namespace cohort::policies {
-struct RecordedPictures;
-class TrainedPolicy;
-}  // namespace cohort::policies
-
 namespace cohort::cli {
 
 /// A flag in both forms, "--n-envs,--n_envs", as CLI11 takes it.
@@ -30,13 +25,9 @@ struct TaskArguments {
   std::optional<int> size;              ///< px, of square pictures; else the policy's, or 128
   std::optional<std::string> renderer;  ///< raycast, mujoco; else the policy's, or the task's own
   std::string libero;                   ///< folder of LIBERO's scenes; else COHORT_LIBERO's
-  std::string device;                   ///< of the policy: cpu, cuda:0
-  std::uint64_t seed = 0;               ///< keys what actors draw
-  std::int64_t exec_horizon = 0;
+  policy::LoadSettings policy;          ///< of those that are trained
   std::int64_t replay_horizon = 8;
   bool raw_weights = false;
-  std::string data_set;
-  serve::RemoteActorSettings remote;  ///< of policies behind ws://
 
   /// Flags of the task and of whoever acts.
   void add_to(CLI::App& app);
@@ -47,32 +38,25 @@ struct TaskArguments {
   int threads() const;
   /// Throws Error for an unknown task.
   std::unique_ptr<tasks::Task> make(const std::string& name);
-
-  std::vector<std::string> policy_overrides;
 };
 
-/// Somebody who acts, and what that stands on.
-class ActorOwner {
- public:
-  virtual ~ActorOwner() = default;
-  virtual tasks::Actor& actor() = 0;
-  /// A line about it; empty: its name says all.
-  virtual std::string summary() const { return ""; }
-  /// What its actions depend on beside the task: a checkpoint's path and step.
-  virtual std::string identity() = 0;
+/// An actor of one task.
+struct NamedActor {
+  std::unique_ptr<tasks::Actor> actor;
+  std::string identity;  ///< what its actions depend on beside the task: a checkpoint's path and step
+  std::string summary;   ///< a line about it; empty: its name says all
 };
 
-/// Those who are to act: each is expert, random, replay:DATA, a policy server ws://HOST:PORT, or the path of a run or checkpoint.
+/// Those that --policy names: each is expert, random, replay:DATA, or a policy that the registry loads (policy/registry.h).
 ///
-///   Cast cast({"outputs/push/latest", "expert"}, arguments);   // reads checkpoints
-///   cast.choose_pictures(arguments);                           // before the task is made
+///   Actors actors({"outputs/push/latest", "expert"}, arguments);   // reads checkpoints
+///   actors.choose_pictures(arguments);                             // before the task is made
 ///   const auto task = arguments.make("push");
-///   const auto owners = cast.meet(*task, arguments);
-class Cast {
+///   const std::vector<NamedActor> of_task = actors.for_task(*task, arguments);
+class Actors {
  public:
-  /// Throws Error for who is none of them, who is named twice, and for a checkpoint that cannot be read.
-  Cast(std::vector<std::string> names, const TaskArguments& arguments);
-  ~Cast();
+  /// Throws Error for a name that is none of them, for one that is there twice, and for a checkpoint that cannot be read.
+  Actors(std::vector<std::string> names, const TaskArguments& arguments);
 
   /// Renderer and size of the task's pictures are those that the policies learnt from, unless flags say others, which
   /// is said. Throws Error where two policies learnt from different ones and no flag decides.
@@ -82,16 +66,12 @@ class Cast {
   /// the others.
   const std::vector<std::string>& titles() const { return titles_; }
 
-  /// In the order of the names. Throws Error for one that does not fit the task. The cast must outlive them.
-  std::vector<std::unique_ptr<ActorOwner>> meet(tasks::Task& task, const TaskArguments& arguments);
+  /// In the order of the names. Throws Error for one that does not fit the task. They must not outlive this.
+  std::vector<NamedActor> for_task(tasks::Task& task, const TaskArguments& arguments);
 
  private:
-  /// What the i-th learnt from; nothing where it sees no pictures.
-  std::optional<policies::RecordedPictures> pictures_of(std::size_t i, const std::string& remote_form) const;
-
   std::vector<std::string> names_, titles_;
-  std::vector<std::unique_ptr<policies::TrainedPolicy>> policies_;  ///< null for who is no policy
-  std::vector<std::optional<serve::ServerInfo>> servers_;           ///< likewise for who is no server
+  std::vector<std::unique_ptr<policy::Policy>> policies_;  ///< null for experts, random actions and replays
 };
 
 /// The ranks of this job, or null where this is a single process. Sets the number of LibTorch's threads.

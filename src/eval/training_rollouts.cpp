@@ -1,18 +1,19 @@
 #include "eval/training_rollouts.h"
 
-#include "policies/policy_actor.h"
+#include "actor/policy_actor.h"
+#include "policies/acting_policy.h"
 
 namespace cohort::eval {
 
 void check_fit(tasks::Task& task, const policies::PolicyInTraining& training) {
-  policies::TrainedPolicy trained(training);
-  const policies::PolicyActor actor(trained, task, "the policy");
+  const auto policy = policies::acting_policy(policies::TrainedPolicy(training));
+  const actor::PolicyActor actor(*policy, task, "the policy");
 }
 
 PolicyResult training_rollouts(tasks::Task& task, const policies::PolicyInTraining& training,
                                const TrainingRolloutSettings& settings) {
-  policies::TrainedPolicy trained(training);
-  policies::PolicyActor actor(trained, task, "rollouts");
+  const auto policy = policies::acting_policy(policies::TrainedPolicy(training));
+  actor::PolicyActor actor(*policy, task, "rollouts");
   std::vector<std::uint64_t> own;
   for (std::int64_t i = settings.rank; i < settings.episodes; i += settings.world_size)
     own.push_back(settings.first_seed + static_cast<std::uint64_t>(i));

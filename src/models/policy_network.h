@@ -40,7 +40,7 @@ class PolicyControl {
   /// without a time dimension. Throws Error naming a missing or misshapen observation; then nothing has changed.
   virtual at::Tensor act(const std::vector<std::uint64_t>& environments, const Observations& frame) = 0;
 
-  // For who is asked now and then rather than at every frame (serve/policy.h).
+  // For who is asked now and then rather than at every frame (policy/policy.h).
 
   /// Frames that a decision looks at: the last ones.
   virtual std::int64_t frames() const { return 1; }

@@ -34,7 +34,7 @@ namespace cohort::policies {
 using config::Json;
 
 struct TrainedPolicy::Impl {
-  Impl(const std::filesystem::path& path, const TrainedPolicySettings& wanted) {
+  Impl(const std::filesystem::path& path, const policy::LoadSettings& wanted) {
     COHORT_THROW_UNLESS(std::filesystem::exists(path), "{}: there is no such run or checkpoint{}", path.string(),
                         near_file(path));
     const DeviceId device_id = parse_device(wanted.device);
@@ -67,7 +67,7 @@ struct TrainedPolicy::Impl {
                      averaged ? "moving average" : "weights", step);
   }
 
-  Impl(const PolicyInTraining& training, const TrainedPolicySettings& wanted) {
+  Impl(const PolicyInTraining& training, const policy::LoadSettings& wanted) {
     const std::string source = "the training";
     prepare(training.configuration, training.statistics, source, wanted);
     // It stays the training's.
@@ -118,7 +118,7 @@ struct TrainedPolicy::Impl {
 
   /// All but the module.
   void prepare(const std::string& configuration_text, const std::string& statistics_text, const std::string& source,
-               const TrainedPolicySettings& wanted) {
+               const policy::LoadSettings& wanted) {
     exact = wanted.exact;
     configuration = Json::parse(configuration_text, nullptr, false);
     std::vector<std::string> overrides = wanted.overrides;
@@ -207,7 +207,7 @@ struct TrainedPolicy::Impl {
                         "{}: the configuration lacks model.action_widths", source);
   }
 
-  std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+  std::vector<float> act(const std::vector<std::uint64_t>& environments, const policy::Frame& frame) {
     return actions_of(control->act(environments, observe(environments, frame)));
   }
 
@@ -225,7 +225,7 @@ struct TrainedPolicy::Impl {
   }
 
   /// A frame as the network sees it.
-  models::Observations observe(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+  models::Observations observe(const std::vector<std::uint64_t>& environments, const policy::Frame& frame) {
     const auto n = static_cast<std::int64_t>(environments.size());
     COHORT_THROW_UNLESS(n > 0, "no environment is to act");
     COHORT_THROW_UNLESS(frequency_known || frequencies().empty(),
@@ -419,9 +419,9 @@ struct TrainedPolicy::Impl {
   std::uint64_t seed = 0;
 };
 
-TrainedPolicy::TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings)
+TrainedPolicy::TrainedPolicy(const std::filesystem::path& path, const policy::LoadSettings& settings)
     : impl_(std::make_unique<Impl>(path, settings)) {}
-TrainedPolicy::TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings)
+TrainedPolicy::TrainedPolicy(const PolicyInTraining& training, const policy::LoadSettings& settings)
     : impl_(std::make_unique<Impl>(training, settings)) {}
 TrainedPolicy::TrainedPolicy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TrainedPolicy::~TrainedPolicy() = default;
@@ -438,10 +438,6 @@ void TrainedPolicy::end(std::uint64_t environment) {
   impl_->instructions.erase(environment);
 }
 
-std::size_t TrainedPolicy::environments() const {
-  return impl_->control->environments();
-}
-
 void TrainedPolicy::act_every(double seconds) {
   impl_->act_every(seconds);
 }
@@ -454,7 +450,7 @@ int TrainedPolicy::stride() const {
   return impl_->data.stride;
 }
 
-std::vector<float> TrainedPolicy::act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+std::vector<float> TrainedPolicy::act(const std::vector<std::uint64_t>& environments, const policy::Frame& frame) {
   return impl_->act(environments, frame);
 }
 
@@ -462,15 +458,12 @@ TrainedPolicy TrainedPolicy::another() const {
   return TrainedPolicy(std::make_unique<Impl>(*impl_, impl_->seed));
 }
 
-void TrainedPolicy::see(std::uint64_t environment, const PolicyFrame& frame) {
-  impl_->control->see({environment}, impl_->observe({environment}, frame));
+void TrainedPolicy::see(const std::vector<std::uint64_t>& environments, const policy::Frame& frame) {
+  impl_->control->see(environments, impl_->observe(environments, frame));
 }
 
-std::vector<float> TrainedPolicy::act_ahead(std::uint64_t environment, const PolicyFrame& frame) {
-  return act_ahead(std::vector<std::uint64_t>{environment}, frame);
-}
-
-std::vector<float> TrainedPolicy::act_ahead(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame) {
+std::vector<float> TrainedPolicy::act_ahead(const std::vector<std::uint64_t>& environments,
+                                            const policy::Frame& frame) {
   const std::vector<float> first = impl_->act(environments, frame);
   const auto width = static_cast<std::ptrdiff_t>(action_width());
   std::vector<float> rows;
@@ -522,6 +515,9 @@ const std::vector<data::RecordedField>& TrainedPolicy::action_fields() const {
 }
 const std::vector<std::string>& TrainedPolicy::one_way_actions() const {
   return impl_->given_fields->kept_transformed();
+}
+bool TrainedPolicy::exact() const {
+  return impl_->exact;
 }
 std::int64_t TrainedPolicy::parameters() const {
   return impl_->parameters;

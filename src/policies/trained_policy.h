@@ -28,41 +28,13 @@
 #include "core/config.h"
 #include "data/transforms/field_vector.h"
 #include "policies/recorded_pictures.h"
+#include "policy/registry.h"
 
 namespace torch::nn {
 class Module;
 }
 
 namespace cohort::policies {
-
-struct TrainedPolicySettings {
-  std::uint64_t seed = 0;  ///< of what is drawn: an action is a function of weights, observations, seed, environment
-                           ///< and how many chunks (BC: actions) the environment has had
-  std::string device = "cpu";  ///< cpu, cuda:0, ...; what dist/usable_devices.h has found to be there
-  /// Forward passes have as many rows as fill whole blocks of the matrix products, so that an environment's actions are
-  /// the same bits whichever others act with it. false: no rows more than there are environments, which is several times
-  /// quicker for one robot; actions then agree to rounding.
-  bool exact = true;
-  bool averaged = true;  ///< the moving average, where the checkpoint has one; false: the weights themselves
-  /// Whose statistics actions are given back by: a path of data.paths, where each data set was normalised by its own.
-  std::string data_set;
-  std::int64_t exec_horizon = 0;  ///< actions of a chunk that are executed; 0: as it was trained
-  /// Of settings that need no other weights, e.g. of a sampler's steps.
-  std::vector<std::string> overrides;
-};
-
-/// One frame of each of n environments.
-struct PolicyFrame {
-  /// (n, low_dim_width()): the fields that low_dim_fields() lists, side by side, as the data hold them; transformed and
-  /// normalised here.
-  std::span<const float> low_dim;
-  /// One view per camera, in the order of cameras(): (n, height, width, 3) uint8 on the CPU, of any size; the image
-  /// transforms of the training are done here, without their random ones.
-  std::span<const ArrayView> images;
-  /// What each environment is told to do, for policies that take instructions. Empty, or a text that is empty: as
-  /// before (begin(), or an earlier frame). A text is embedded once, whoever is told it.
-  std::vector<std::string> instructions = {};
-};
 
 /// A policy whose training goes on: its weights as they are when it acts.
 struct PolicyInTraining {
@@ -75,9 +47,9 @@ class TrainedPolicy {
  public:
   /// Throws Error naming the file and what is wrong with it: no checkpoint, one of another job, weights that do not
   /// fit.
-  explicit TrainedPolicy(const std::filesystem::path& path, const TrainedPolicySettings& settings = {});
+  explicit TrainedPolicy(const std::filesystem::path& path, const policy::LoadSettings& settings = {});
   /// Acts with the module on the device where it is; settings.device and settings.averaged have no meaning here.
-  explicit TrainedPolicy(const PolicyInTraining& training, const TrainedPolicySettings& settings = {});
+  explicit TrainedPolicy(const PolicyInTraining& training, const policy::LoadSettings& settings = {});
   ~TrainedPolicy();
   TrainedPolicy(TrainedPolicy&&) noexcept;
   TrainedPolicy& operator=(TrainedPolicy&&) noexcept;
@@ -87,12 +59,13 @@ class TrainedPolicy {
   void begin(std::uint64_t environment, const std::string& instruction = "");
   /// Its episode is over: nothing is kept of it.
   void end(std::uint64_t environment);
-  /// Environments of which something is kept.
-  std::size_t environments() const;
   /// (n, action_width()): one action for each of the environments, whose numbers must differ, in the units of the data.
   /// Whichever environments act together, each gets the same actions, bit for bit. Throws Error for frames of another
   /// size, and for values that are not finite.
-  std::vector<float> act(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
+  /// The frame holds the fields that low_dim_fields() lists, transformed and normalised here, and a view for each of
+  /// cameras(), for which the image transforms of the training are done here, without their random ones. A text is embedded
+  /// once, whoever is told it.
+  std::vector<float> act(const std::vector<std::uint64_t>& environments, const policy::Frame& frame);
 
   /// The same weights and settings, and no environment yet: what several that act apart, e.g. clients of a server, use.
   /// It shares the networks with this one, which it must not outlive.
@@ -100,13 +73,12 @@ class TrainedPolicy {
 
   // For who is asked now and then rather than at every frame.
 
-  /// A frame of one environment at which nothing is asked.
-  void see(std::uint64_t environment, const PolicyFrame& frame);
-  /// (rows, action_width()): the next actions of one environment after this frame, as many as act() would hand out before
-  /// it decides anew; they are then no longer handed out. Together with see() the same bits as act() at every frame.
-  std::vector<float> act_ahead(std::uint64_t environment, const PolicyFrame& frame);
-  /// Of several, which begin, or go on, where none of their actions is left to be handed out: (n, rows, action_width()).
-  std::vector<float> act_ahead(const std::vector<std::uint64_t>& environments, const PolicyFrame& frame);
+  /// A frame at which nothing is asked.
+  void see(const std::vector<std::uint64_t>& environments, const policy::Frame& frame);
+  /// (n, rows, action_width()): the next actions of each environment after this frame, as many as act() would hand out before
+  /// it decides anew; they are then no longer handed out. Together with see() the same bits as act() at every frame. None of
+  /// the environments' actions is left to be handed out.
+  std::vector<float> act_ahead(const std::vector<std::uint64_t>& environments, const policy::Frame& frame);
   bool remembers() const;       ///< more than the last frames(): a recurrent network, which must see every frame
   std::int64_t frames() const;  ///< that a decision looks at, the last ones
   std::int64_t chunk() const;   ///< rows of act_ahead()
@@ -137,6 +109,7 @@ class TrainedPolicy {
   const std::vector<data::RecordedField>& action_fields() const;
   /// Components of data.actions that it gives as they were trained, and why; mostly empty.
   const std::vector<std::string>& one_way_actions() const;
+  bool exact() const;  ///< policy::LoadSettings::exact
   std::int64_t parameters() const;
   std::int64_t step() const;                  ///< of the training, when the checkpoint was written
   const config::Json& configuration() const;  ///< of the run

@@ -6,7 +6,7 @@
 ///     const Iteration figures = runner.iterate();
 ///     figures.episodes.mean_return;
 ///   }
-///   PpoActor actor(runner.networks(), "trained");             // ppo_actor.h
+///   const auto policy = ppo_policy(runner.networks());         // ppo_policy.h
 ///
 /// The same settings give the same bits for any number of the simulator's threads and of PpoResources's; LibTorch's own
 /// threads are another matter (at::set_num_threads). Several ranks with a share of the environments each give what one

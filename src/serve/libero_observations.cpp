@@ -2,77 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "core/config.h"
 #include "core/error.h"
-#include "core/log.h"
-#include "tasks/task.h"
 
 namespace cohort::serve {
 namespace {
 
-constexpr std::int64_t kSentPictures = 224;  // px: resize_size of the example
-constexpr std::int64_t kWait = 10;           // steps: its num_steps_wait
-
-class LiberoObservations final : public ObservationWriter {
- public:
-  explicit LiberoObservations(const tasks::Task& task) {
-    const tasks::TaskSpec& spec = task.spec();
-    for (const auto& [name, camera] : kCameras)
-      COHORT_THROW_UNLESS(
-          std::find(spec.cameras.begin(), spec.cameras.end(), camera) != spec.cameras.end(),
-          "--remote-observations openpi-libero: {} has no camera {}: it is none of LIBERO's tasks; leave "
-          "the flag out to send the task's own observations",
-          spec.name, camera);
-    for (const char* name : {"robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos"})
-      fields_.push_back(task.observation_index(name));
-    const config::Json about = config::Json::parse(task.description(), nullptr, false);
-    if (about.is_object() && about.value("warmup_steps", kWait) != kWait)
-      log::warning(
-          "{}: episodes begin with {} steps of waiting, those of openpi's example with {}: protocol=lerobot has "
-          "them",
-          spec.name, about.value("warmup_steps", kWait), kWait);
-  }
-
-  std::vector<Map> write(tasks::Task& task, std::span<const std::int32_t> envs) const override {
-    std::vector<Map> messages(envs.size());
-    for (const auto& [name, camera] : kCameras) {
-      const ArrayView all = task.picture(camera, envs);
-      const auto pixels = all.span<std::uint8_t>();
-      const auto bytes = static_cast<std::size_t>(all.shape[1] * all.shape[2] * 3);
-      for (std::size_t i = 0; i < envs.size(); ++i) {
-        const auto rgb = pixels.subspan(static_cast<std::size_t>(envs[i]) * bytes, bytes);
-        // Half a turn: pixels from the last to the first.
-        std::vector<std::uint8_t> turned(bytes);
-        for (std::size_t p = 0; p < bytes; p += 3)
-          std::copy_n(rgb.begin() + static_cast<std::ptrdiff_t>(p), 3,
-                      turned.end() - static_cast<std::ptrdiff_t>(p) - 3);
-        const auto sent = resize_with_pad(turned, all.shape[1], all.shape[2], kSentPictures);
-        messages[i].push_back({name, {byte_array({kSentPictures, kSentPictures, 3}, sent)}});
-      }
-    }
-    for (std::size_t i = 0; i < envs.size(); ++i) {
-      const auto numbers = [&](std::size_t which) {
-        const auto width = static_cast<std::size_t>(task.spec().observations[fields_[which]].elements());
-        const auto row =
-            task.observation(fields_[which]).span<float>().subspan(static_cast<std::size_t>(envs[i]) * width, width);
-        return std::vector<double>(row.begin(), row.end());
-      };
-      std::vector<double> state = numbers(0);
-      for (const double n : axis_angle(numbers(1))) state.push_back(n);
-      for (const double n : numbers(2)) state.push_back(n);
-      messages[i].push_back({"observation/state", {double_array({std::ssize(state)}, state)}});
-    }
-    return messages;
-  }
-
- private:
-  /// Those that give pictures as robosuite does, the last row first.
-  static constexpr std::pair<const char*, const char*> kCameras[] = {{"observation/image", "agentview_rgb"},
-                                                                     {"observation/wrist_image", "eye_in_hand_rgb"}};
-  std::vector<std::size_t> fields_;
-};
+constexpr std::int64_t kSentPictures = 224;   // px: resize_size of the example
+constexpr std::int64_t kState[] = {3, 4, 2};  // numbers of the hand's place, its orientation (x y z w), the fingers
 
 /// Which source pixels make a pixel, and their weights in 2^22ths: precompute_coeffs and normalize_coeffs_8bpc of Pillow,
 /// with its bilinear filter (a triangle of radius 1, as wide as the step between source pixels where that is larger).
@@ -134,8 +71,37 @@ std::vector<std::uint8_t> resized(std::span<const std::uint8_t> rgb, std::int64_
 
 }  // namespace
 
-std::unique_ptr<ObservationWriter> make_libero_observations(const tasks::Task& task) {
-  return std::make_unique<LiberoObservations>(task);
+std::vector<policy::Observation> libero_observations() {
+  constexpr std::int64_t kSide = kLiberoPictures;
+  return {{.name = "robot0_eef_pos", .shape = {kState[0]}},
+          {.name = "robot0_eef_quat", .shape = {kState[1]}},
+          {.name = "robot0_gripper_qpos", .shape = {kState[2]}},
+          {.name = "agentview_rgb", .shape = {kSide, kSide, 3}, .picture = true},
+          {.name = "eye_in_hand_rgb", .shape = {kSide, kSide, 3}, .picture = true}};
+}
+
+Map libero_message(const policy::Frame& frame, std::size_t i) {
+  Map message;
+  std::size_t camera = 0;
+  for (const char* name : {"observation/image", "observation/wrist_image"}) {
+    const ArrayView& all = frame.images[camera++];
+    const auto bytes = static_cast<std::size_t>(all.shape[1] * all.shape[2] * 3);
+    const auto rgb = all.span<std::uint8_t>().subspan(i * bytes, bytes);
+    // Half a turn, since robosuite gives the last row first: pixels from the last to the first.
+    std::vector<std::uint8_t> turned(bytes);
+    for (std::size_t p = 0; p < bytes; p += 3)
+      std::copy_n(rgb.begin() + static_cast<std::ptrdiff_t>(p), 3, turned.end() - static_cast<std::ptrdiff_t>(p) - 3);
+    const auto sent = resize_with_pad(turned, all.shape[1], all.shape[2], kSentPictures);
+    message.push_back({name, {byte_array({kSentPictures, kSentPictures, 3}, sent)}});
+  }
+  constexpr auto kWidth = static_cast<std::size_t>(kState[0] + kState[1] + kState[2]);
+  const auto row = frame.low_dim.subspan(i * kWidth, kWidth);
+  const std::vector<double> numbers(row.begin(), row.end());
+  std::vector<double> state(numbers.begin(), numbers.begin() + kState[0]);
+  for (const double n : axis_angle(std::span(numbers).subspan(kState[0], kState[1]))) state.push_back(n);
+  state.insert(state.end(), numbers.begin() + kState[0] + kState[1], numbers.end());
+  message.push_back({"observation/state", {double_array({std::ssize(state)}, state)}});
+  return message;
 }
 
 std::vector<std::uint8_t> resize_with_pad(std::span<const std::uint8_t> rgb, std::int64_t height, std::int64_t width,

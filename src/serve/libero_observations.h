@@ -5,18 +5,22 @@
 /// The example's ten steps of waiting are the warm-up of the task's setting protocol=lerobot.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "serve/task_observations.h"
+#include "policy/policy.h"
+#include "serve/value.h"
 
 namespace cohort::serve {
 
 inline constexpr int kLiberoPictures = 256;  ///< px, as openpi draws them (LIBERO_ENV_RESOLUTION)
 
-/// Throws Error where the task is none of LIBERO's.
-std::unique_ptr<ObservationWriter> make_libero_observations(const tasks::Task& task);
+inline constexpr int kLiberoWait = 10;  ///< steps before an episode: the example's num_steps_wait
+
+/// What it is made of, by the names of LIBERO's tasks.
+std::vector<policy::Observation> libero_observations();
+/// Of the i-th environment of a frame of these observations, without the prompt.
+Map libero_message(const policy::Frame& frame, std::size_t i);
 
 /// Pillow's Image.resize(size, BILINEAR) into the middle of black, as openpi_client.image_tools.resize_with_pad does it
 /// (its formulas: Pillow, src/libImaging/Resample.c): rgb (height, width, 3) -> (size, size, 3). The same bytes for pictures

@@ -15,17 +15,17 @@ constexpr std::int64_t kMostFrames = 1024;  // of one message
 constexpr std::int64_t kMostSide = 16384;   // px of a picture
 
 /// "(3) float32", "(height, width, 3) uint8".
-std::string wanted_text(const ObservationInfo& o) {
+std::string wanted_text(const policy::Observation& o) {
   if (!o.picture) return shape_text(o.shape) + " float32";
   return "(height, width, 3) uint8";
 }
 
 /// What the policy sees, for messages.
-std::string all_wanted(const PolicyInfo& info) {
+std::string all_wanted(const policy::Spec& info) {
   std::string text;
-  for (const ObservationInfo& o : info.observations)
+  for (const policy::Observation& o : info.observations)
     text += format("{}'{}' {}", text.empty() ? "" : ", ", o.name, wanted_text(o));
-  if (info.prompt) text += format("{}'prompt', a text", text.empty() ? "" : ", ");
+  if (info.instructed) text += format("{}'prompt', a text", text.empty() ? "" : ", ");
   return text;
 }
 
@@ -39,7 +39,7 @@ std::string keys_text(const Map& message) {
   return text.empty() ? "nothing" : text;
 }
 
-const Value* find_observation(const Map& message, const ObservationInfo& o) {
+const Value* find_observation(const Map& message, const policy::Observation& o) {
   if (const Value* found = find(message, o.name)) return found;
   for (const Entry& entry : message)
     if (o.picture ? same_camera(entry.key, o.name) : same_observation(entry.key, o.name)) return &entry.value;
@@ -54,12 +54,12 @@ struct Stacked {
   const NumpyArray* picture = nullptr;
 };
 
-[[noreturn]] void refuse(const ObservationInfo& o, const Value& value, const std::string& remedy) {
+[[noreturn]] void refuse(const policy::Observation& o, const Value& value, const std::string& remedy) {
   throw Error(format("the observation '{}' is {}, but must be {}{}", o.name, describe(value), wanted_text(o),
                      remedy.empty() ? "" : ": " + remedy));
 }
 
-Stacked read_picture(const ObservationInfo& o, const Value& value) {
+Stacked read_picture(const policy::Observation& o, const Value& value) {
   const NumpyArray* array = std::get_if<NumpyArray>(&value.of);
   if (array == nullptr) refuse(o, value, "send a NumPy array");
   const std::vector<std::int64_t>& shape = array->shape;
@@ -79,7 +79,7 @@ Stacked read_picture(const ObservationInfo& o, const Value& value) {
   return read;
 }
 
-Stacked read_numbers(const ObservationInfo& o, const Value& value) {
+Stacked read_numbers(const policy::Observation& o, const Value& value) {
   Stacked read;
   std::vector<std::int64_t> shape;
   if (const NumpyArray* array = std::get_if<NumpyArray>(&value.of)) {
@@ -116,12 +116,12 @@ Stacked read_numbers(const ObservationInfo& o, const Value& value) {
 }
 
 /// A dimension in front of all observations counts robots: the policy has no use for several moments.
-bool counts_robots(const PolicyInfo& info) {
+bool counts_robots(const policy::Spec& info) {
   return info.frames == 1 && !info.remembers;
 }
 
 /// Arrays with two dimensions more are robots and moments.
-void refuse_robots_and_moments(const ObservationInfo& o, const Value& value, const PolicyInfo& info) {
+void refuse_robots_and_moments(const policy::Observation& o, const Value& value, const policy::Spec& info) {
   const NumpyArray* array = std::get_if<NumpyArray>(&value.of);
   if (array == nullptr || array->shape.size() != (o.picture ? 5u : 3u)) return;
   throw Error(format("the observation '{}' has the shape {}: {}", o.name, shape_text(array->shape),
@@ -132,11 +132,11 @@ void refuse_robots_and_moments(const ObservationInfo& o, const Value& value, con
 }
 
 /// The frames that a message holds, into `request`.
-void read_frames(const Map& message, const PolicyInfo& info, Request& request) {
-  std::vector<Frame>& frames = request.frames;
+void read_frames(const Map& message, const policy::Spec& info, Request& request) {
+  std::vector<Moment>& frames = request.frames;
   const std::string* first = nullptr;
   bool stacked = false;
-  for (const ObservationInfo& o : info.observations) {
+  for (const policy::Observation& o : info.observations) {
     const Value* value = find_observation(message, o);
     COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}. The policy sees {}",
                         o.name, keys_text(message), all_wanted(info));
@@ -170,7 +170,7 @@ void read_frames(const Map& message, const PolicyInfo& info, Request& request) {
   }
   request.robots = stacked && counts_robots(info);
   if (!request.robots) return;
-  for (const Frame& frame : frames)
+  for (const Moment& frame : frames)
     for (std::size_t camera = 0; camera < frame.pictures.size(); ++camera)
       COHORT_CHECK(frame.pictures[camera].rgb.size() == frames.front().pictures[camera].rgb.size(),
                    "an array's pictures have several sizes");
@@ -195,7 +195,7 @@ std::int64_t whole_of(const Value* value, std::int64_t otherwise) {
 
 }  // namespace
 
-Request read_request(const Value& message, const PolicyInfo& info) {
+Request read_request(const Value& message, const policy::Spec& info) {
   const Map* map = std::get_if<Map>(&message.of);
   COHORT_THROW_UNLESS(map != nullptr, "the message is {}, but must be a map of observations: {}", describe(message),
                       all_wanted(info));
@@ -212,19 +212,19 @@ Request read_request(const Value& message, const PolicyInfo& info) {
   }
   if (const Value* prompt = find(*map, "prompt")) {
     const std::string* text = std::get_if<std::string>(&prompt->of);
-    if (info.prompt)
+    if (info.instructed)
       COHORT_THROW_UNLESS(text != nullptr, "'prompt' is {}, but must be a text: what is to be done", describe(*prompt));
     if (text != nullptr) request.prompt = *text;
   }
   const bool observes = std::any_of(info.observations.begin(), info.observations.end(),
-                                    [&](const ObservationInfo& o) { return find_observation(*map, o) != nullptr; });
+                                    [&](const policy::Observation& o) { return find_observation(*map, o) != nullptr; });
   if (endpoint != "reset" && (observes || !request.reset)) read_frames(*map, info, request);
   return request;
 }
 
-Value metadata_of(const PolicyInfo& info) {
+Value metadata_of(const policy::Spec& info) {
   Map observations;
-  for (const ObservationInfo& o : info.observations) {
+  for (const policy::Observation& o : info.observations) {
     List shape;
     for (const std::int64_t n : o.shape) shape.push_back({n});
     Map about{{"shape", {std::move(shape)}}, {"dtype", {std::string(o.picture ? "uint8" : "float32")}}};
@@ -236,7 +236,8 @@ Value metadata_of(const PolicyInfo& info) {
     observations.push_back({o.name, {std::move(about)}});
   }
   List names;
-  for (const std::string& name : info.action_names) names.push_back({name});
+  for (const std::string& name : info.action_fields.empty() ? info.action_names : info.action_fields)
+    names.push_back({name});
   Map actions{{"names", {std::move(names)}},
               {"width", {info.action_width}},
               {"chunk", {info.chunk}},
@@ -246,7 +247,7 @@ Value metadata_of(const PolicyInfo& info) {
   return {Map{{"server", {std::string("cohort " COHORT_VERSION)}},
               {"policy", {info.summary}},
               {"observations", {std::move(observations)}},
-              {"prompt", {info.prompt}},
+              {"prompt", {info.instructed}},
               {"actions", {std::move(actions)}},
               {"frames", {info.frames}},
               {"remembers", {info.remembers}},
@@ -259,15 +260,16 @@ Value metadata_of(const PolicyInfo& info) {
 ServerInfo server_info(const Value& metadata) {
   ServerInfo info;
   info.cohort = text_of(find(metadata, "server")).starts_with("cohort ");
+  policy::Spec& policy = info.policy;
+  policy.chunk = 0;
   if (!info.cohort) return info;
-  PolicyInfo& policy = info.policy;
   policy.summary = text_of(find(metadata, "policy"));
   policy.renderer = text_of(find(metadata, "renderer"));
   const Value *observations = find(metadata, "observations"), *actions = find(metadata, "actions");
   const Map* named = observations != nullptr ? std::get_if<Map>(&observations->of) : nullptr;
   COHORT_THROW_UNLESS(named != nullptr && actions != nullptr, "the metadata lack observations or actions");
   for (const Entry& entry : *named) {
-    ObservationInfo o{.name = entry.key, .shape = {}};
+    policy::Observation o{.name = entry.key, .shape = {}};
     o.picture = text_of(find(entry.value, "dtype")) == "uint8";
     const Value* shape = find(entry.value, "shape");
     const List* sizes = shape != nullptr ? std::get_if<List>(&shape->of) : nullptr;
@@ -283,7 +285,7 @@ ServerInfo server_info(const Value& metadata) {
         for (const Value& name : *list) o.elements.push_back(text_of(&name));
     policy.observations.push_back(std::move(o));
   }
-  policy.prompt = is_true(find(metadata, "prompt"));
+  policy.instructed = is_true(find(metadata, "prompt"));
   policy.action_width = whole_of(find(*actions, "width"), 0);
   policy.chunk = whole_of(find(*actions, "execute"), 0);
   policy.frames = whole_of(find(metadata, "frames"), 1);

@@ -1,26 +1,37 @@
 /// Messages of clients as what a policy sees, and what a server says of its policy.
 ///
-///   const Request request = read_request(unpack(bytes), policy.info());
-///   if (request.reset) session.begin(request.seed.value_or(...));
-///   session.act(request.frames, request.prompt.value_or(""));
+///   const Request request = read_request(unpack(bytes), policy.spec());
+///   if (request.reset) ...                                 // an episode begins
+///   for (const Moment& moment : request.frames) ...
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "serve/policy.h"
+#include "policy/policy.h"
 #include "serve/value.h"
 
 namespace cohort::serve {
+
+struct Picture {
+  std::int64_t height = 0, width = 0;
+  std::vector<std::uint8_t> rgb;  ///< (height, width, 3)
+};
+
+/// What was seen at one moment.
+struct Moment {
+  std::vector<float> numbers;     ///< of the observations that are no pictures, side by side, in the order of the spec
+  std::vector<Picture> pictures;  ///< likewise
+};
 
 struct Request {
   bool reset = false;                 ///< an episode begins ("reset": true, or RoboArena's "endpoint": "reset")
   std::optional<std::uint64_t> seed;  ///< of that episode ("seed")
   std::optional<std::string> prompt;
-  bool roboarena = false;     ///< it has an "endpoint": answers have RoboArena's form
-  std::vector<Frame> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
-  bool robots = false;        ///< the frames are of as many robots at one moment, not of one robot at several
+  bool roboarena = false;      ///< it has an "endpoint": answers have RoboArena's form
+  std::vector<Moment> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
+  bool robots = false;         ///< the frames are of as many robots at one moment, not of one robot at several
 };
 
 /// An observation stands under its name or one that means the same (core/observation_names.h). Numbers are NumPy arrays
@@ -28,19 +39,19 @@ struct Request {
 /// for a policy that looks at several or remembers, and of several robots for one that looks at one moment and remembers
 /// nothing. What the policy does not see is left alone. Throws Error naming the observation that is missing or has another
 /// shape or type, what the policy sees, and what to send instead.
-Request read_request(const Value& message, const PolicyInfo& info);
+Request read_request(const Value& message, const policy::Spec& info);
 
 /// What a server says on connection:
 /// {"server": "cohort VERSION", "policy": a line, "observations": {name: {"shape": [...], "dtype": "float32",
 ///  "names": [...]}},
 ///  "prompt": whether one is needed, "actions": {"names": [...], "width", "chunk", "execute"}, "frames", "remembers", "batch", "stride",
 ///  "control_frequency": Hz or None, "renderer"}.
-Value metadata_of(const PolicyInfo& info);
+Value metadata_of(const policy::Spec& info);
 
 /// What a server's metadata say of its policy; empty where they are of another form.
 struct ServerInfo {
   bool cohort = false;  ///< it is `cohort serve`: "reset" and "seed" are understood
-  PolicyInfo policy;    ///< observations empty, width and chunk 0: not said
+  policy::Spec policy;  ///< observations empty, width and chunk 0: not said
 };
 /// Throws Error for metadata of `cohort serve` that are damaged.
 ServerInfo server_info(const Value& metadata);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fnv.h"
 #include "core/log.h"
 #include "serve/msgpack.h"
 #include "serve/observation.h"
@@ -38,11 +39,13 @@ struct Tally {
 
 /// One client. Used by the thread of its replica.
 struct Client {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<policy::Session> session;
   std::string peer, prompt;
-  std::uint64_t episodes = 0;
+  std::uint64_t episodes = 0, seed = 0;
   bool told = false;                    ///< it has been given a prompt in this episode
   bool answered = false;                ///< it has asked for actions in this episode
+  std::int64_t robots = 1;              ///< that have begun the episode: environments 0, 1, ... of the session
+  std::int64_t since = 0;               ///< moments since the last answer, where it is shown each of them
   std::vector<float> rest;              ///< actions that are still to be handed out one by one
   std::optional<double> last_total_ms;  ///< from the last message to the end of its answer
   Tally tally;
@@ -60,16 +63,22 @@ struct Job {
 struct PolicyServer::Impl final : WebSocketHandler {
   /// A policy, its clients and the thread that answers them, one message after another.
   struct Replica {
-    std::unique_ptr<Policy> policy;
+    std::unique_ptr<policy::Policy> policy;
     std::map<std::uint64_t, Client> clients;
     std::deque<Job> jobs;
     std::thread thread;
   };
 
-  Impl(std::vector<std::unique_ptr<Policy>> policies, const PolicyServerSettings& wanted) : settings(wanted) {
+  Impl(std::vector<std::unique_ptr<policy::Policy>> policies, const PolicyServerSettings& wanted) : settings(wanted) {
     COHORT_CHECK(!policies.empty(), "no policy is to be served");
-    for (auto& policy : policies) replicas.push_back({.policy = std::move(policy)});
-    metadata = pack(metadata_of(replicas.front().policy->info()));
+    for (auto& policy : policies) {
+      policy->session(session_settings());  // what is wrong with it is told before anybody connects
+      replicas.push_back({.policy = std::move(policy)});
+    }
+    policy::Spec spec = replicas.front().policy->spec();
+    if (settings.control_period > 0 && spec.control_frequency == 0)
+      spec.control_frequency = 1 / settings.control_period;
+    metadata = pack(metadata_of(spec));
     network = std::make_unique<WebSocketServer>(settings.network, *this);
     for (Replica& replica : replicas) replica.thread = std::thread([this, &replica] { work(replica); });
   }
@@ -139,9 +148,69 @@ struct PolicyServer::Impl final : WebSocketHandler {
 
   void welcome(Replica& replica, const Job& job) {
     Client& client = replica.clients[job.client];
-    client.session = replica.policy->new_session();
-    client.session->begin(client.episodes++);
+    client.session = replica.policy->session(session_settings());
+    begin(client, client.episodes++);
     client.peer = job.text;
+  }
+
+  policy::SessionSettings session_settings() const {
+    return {.control_period = settings.control_period, .observations = {}, .action_width = 0, .task = ""};
+  }
+
+  /// Of a client's one robot, or of the first of its robots.
+  static void begin(Client& client, std::uint64_t seed) {
+    const std::int32_t first = 0;
+    client.session->begin(std::span(&first, 1), std::span(&seed, 1), "");
+    client.seed = seed;
+    client.robots = 1;
+    client.since = 0;
+  }
+  /// Each further robot has a seed that no episode of a client is likely to have, so that what is drawn at random differs.
+  static void begin_robots(Client& client, std::int64_t count) {
+    for (; client.robots < count; ++client.robots) {
+      const auto robot = static_cast<std::int32_t>(client.robots);
+      const std::uint64_t seed = fnv1a_of(static_cast<std::uint64_t>(client.robots), fnv1a_of(client.seed, kFnvBegin));
+      client.session->begin(std::span(&robot, 1), std::span(&seed, 1), "");
+    }
+  }
+
+  /// A moment of each of a client's robots as the policy sees it.
+  struct Shown {
+    Shown(std::span<const Moment> robots, const std::string& prompt) : pixels(robots.front().pictures.size()) {
+      for (std::size_t i = 0; i < robots.size(); ++i) {
+        environments.push_back(static_cast<std::int32_t>(i));
+        numbers.insert(numbers.end(), robots[i].numbers.begin(), robots[i].numbers.end());
+        for (std::size_t camera = 0; camera < pixels.size(); ++camera) {
+          const std::vector<std::uint8_t>& rgb = robots[i].pictures[camera].rgb;
+          pixels[camera].insert(pixels[camera].end(), rgb.begin(), rgb.end());
+        }
+      }
+      for (std::size_t camera = 0; camera < pixels.size(); ++camera) {
+        const Picture& first = robots.front().pictures[camera];
+        pictures.push_back(make_view(pixels[camera].data(), {std::ssize(robots), first.height, first.width, 3}));
+      }
+      frame = {.low_dim = numbers, .images = pictures};
+      if (!prompt.empty()) frame.instructions.assign(robots.size(), prompt);
+    }
+    Shown(const Shown&) = delete;
+    Shown& operator=(const Shown&) = delete;
+    std::vector<std::int32_t> environments;
+    std::vector<float> numbers;
+    std::vector<std::vector<std::uint8_t>> pixels;
+    std::vector<ArrayView> pictures;
+    policy::Frame frame;
+  };
+  static void see(Client& client, const Moment& moment) {
+    const Shown shown(std::span(&moment, 1), client.prompt);
+    client.session->see(shown.environments, shown.frame);
+  }
+  /// The robots' actions one behind the other.
+  static std::vector<float> act(Client& client, std::span<const Moment> robots) {
+    const Shown shown(robots, client.prompt);
+    std::vector<float> rows;
+    for (const std::vector<float>& chunk : client.session->act(shown.environments, shown.frame))
+      rows.insert(rows.end(), chunk.begin(), chunk.end());
+    return rows;
   }
 
   void part(Replica& replica, const Job& job) {
@@ -169,11 +238,11 @@ struct PolicyServer::Impl final : WebSocketHandler {
     replica.clients.erase(found);
   }
 
-  void answer(const Policy& policy, Client& client, const Job& job) {
-    const PolicyInfo& info = policy.info();
+  void answer(const policy::Policy& policy, Client& client, const Job& job) {
+    const policy::Spec& info = policy.spec();
     const Request request = read_request(unpack(job.text), info);
     if (request.reset) {
-      client.session->begin(request.seed.value_or(client.episodes));
+      begin(client, request.seed.value_or(client.episodes));
       ++client.episodes;
       client.rest.clear();
       client.prompt.clear();
@@ -187,7 +256,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
         network->send(job.client, pack({Map{{"reset", {true}}}}));
       return;
     }
-    COHORT_THROW_UNLESS(!info.prompt || (client.told && !client.prompt.empty()),
+    COHORT_THROW_UNLESS(!info.instructed || (client.told && !client.prompt.empty()),
                         "the message lacks 'prompt': the policy must be told what to do; send \"prompt\": \"close the "
                         "drawer\" with the observations");
     if (!client.answered) refuse_robots(info, request);
@@ -203,11 +272,17 @@ struct PolicyServer::Impl final : WebSocketHandler {
                         "answers one robot on a connection");
     const std::int64_t robots = robots_asked ? std::ssize(request.frames) : 1;
     if (robots_asked) {
-      client.rest = client.session->act_each(request.frames, client.prompt);
+      begin_robots(client, robots);
+      client.rest = act(client, request.frames);
     } else if (one_by_one && !client.rest.empty()) {
-      for (const Frame& frame : request.frames) client.session->see(frame, client.prompt);
+      // The moments of all control steps come, of which the policy looks at every stride-th.
+      for (const Moment& moment : request.frames)
+        if (client.since++ % info.stride == 0) see(client, moment);
     } else {
-      client.rest = client.session->act(request.frames, client.prompt);
+      const std::span<const Moment> moments = request.frames;
+      for (const Moment& moment : moments.first(moments.size() - 1)) see(client, moment);
+      client.rest = act(client, moments.last(1));
+      client.since = 1;
     }
     const double infer_ms = milliseconds_since(begin);
     client.tally.add(infer_ms);
@@ -235,7 +310,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
   }
 
   /// More rows at an episode's beginning than a decision looks at are no moments, but several robots.
-  static void refuse_robots(const PolicyInfo& info, const Request& request) {
+  static void refuse_robots(const policy::Spec& info, const Request& request) {
     const std::int64_t moments = std::ssize(request.frames);
     if (request.robots || info.remembers || moments <= info.frames * info.stride) return;
     throw Error(format(
@@ -246,9 +321,9 @@ struct PolicyServer::Impl final : WebSocketHandler {
   }
 
   /// Other pictures than those that a policy learnt from are often why it does nothing right.
-  static void look_at_sizes(const PolicyInfo& info, const Frame& frame, std::uint64_t client) {
+  static void look_at_sizes(const policy::Spec& info, const Moment& frame, std::uint64_t client) {
     std::size_t at = 0;
-    for (const ObservationInfo& o : info.observations) {
+    for (const policy::Observation& o : info.observations) {
       if (!o.picture) continue;
       const Picture& picture = frame.pictures.at(at++);
       if (o.shape[0] > 0 && (picture.height != o.shape[0] || picture.width != o.shape[1]))
@@ -295,7 +370,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
   std::unique_ptr<WebSocketServer> network;
 };
 
-PolicyServer::PolicyServer(std::vector<std::unique_ptr<Policy>> replicas, const PolicyServerSettings& settings)
+PolicyServer::PolicyServer(std::vector<std::unique_ptr<policy::Policy>> replicas, const PolicyServerSettings& settings)
     : impl_(std::make_unique<Impl>(std::move(replicas), settings)) {}
 PolicyServer::~PolicyServer() {
   stop();

@@ -1,4 +1,4 @@
-/// Serves a policy to openpi's clients: WebSocket, msgpack, NumPy arrays. The protocol is that of openpi's
+/// Serves any policy (policy/policy.h) to openpi's clients: WebSocket, msgpack, NumPy arrays. The protocol is that of openpi's
 /// src/openpi/serving/websocket_policy_server.py and openpi_client/websocket_client_policy.py.
 ///
 ///   PolicyServer server(std::move(replicas), {.network = {.host = "0.0.0.0", .port = 8000}});
@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/policy.h"
+#include "policy/policy.h"
 #include "serve/websocket_server.h"
 
 namespace cohort::serve {
@@ -33,13 +33,14 @@ enum class ClientKind : std::uint8_t { kOpenpi, kOmnigibson };
 struct PolicyServerSettings {
   WebSocketServerSettings network;
   ClientKind clients = ClientKind::kOpenpi;
+  double control_period = 0;  ///< s between the actions that are executed, for policies that must know it; 0: not known
 };
 
 class PolicyServer {
  public:
   /// `replicas`: the same policy on each of the devices; connections go round them, and each answers in a thread of its
-  /// own. Throws Error where host or port cannot be had.
-  PolicyServer(std::vector<std::unique_ptr<Policy>> replicas, const PolicyServerSettings& settings);
+  /// own. Throws Error where host or port cannot be had, and what Policy::session() throws.
+  PolicyServer(std::vector<std::unique_ptr<policy::Policy>> replicas, const PolicyServerSettings& settings);
   ~PolicyServer();
   PolicyServer(const PolicyServer&) = delete;
   PolicyServer& operator=(const PolicyServer&) = delete;

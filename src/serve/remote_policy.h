@@ -1,51 +1,23 @@
-/// A policy in another process or on another machine, behind openpi's protocol: openpi's own server, `cohort serve`, and
-/// what else speaks it.
+/// A policy server as a Policy: policy::load("ws://10.0.0.7:8000"). Each environment has a connection, so that histories which
+/// a server keeps of its clients are each of one environment.
 ///
-///   RemotePolicy policy(thread, "ws://10.0.0.7:8000", {});
-///   policy.ask({{"observation/state", {state}}, {"prompt", {text}}});
-///   const Chunk chunk = policy.answer(7);                       // throws where an action has another width
+/// `cohort serve` is told each episode's beginning and seed and, where its policy looks at several moments, what was seen
+/// since the last answer: episodes are then those of the policy itself, bit for bit. Another server gets a new connection for
+/// each episode, and is shown all observations and pictures of a task under the task's names, or with
+/// LoadSettings::remote_observations = openpi-libero what openpi's LIBERO example sends (serve/libero_observations.h).
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "serve/observation.h"
-#include "serve/value.h"
-#include "serve/websocket_client.h"
+#include "policy/registry.h"
 
 namespace cohort::serve {
 
-struct RemoteSettings {
-  double connect_timeout = 120;  ///< s that are waited for a server which loads its policy
-  double answer_timeout = 120;   ///< s for an answer; the first ones of a server that compiles take long
-};
+/// Connects once, for what the server says of itself. Throws what PolicyClient throws, and where the server gives fewer
+/// actions at a time than settings.exec_horizon.
+std::unique_ptr<policy::Policy> connect_policy(const std::string& url, const policy::LoadSettings& settings);
 
-/// Actions, the next one first.
-struct Chunk {
-  std::int64_t rows = 0;
-  std::vector<float> actions;  ///< (rows, width)
-};
-
-class RemotePolicy {
- public:
-  /// Connects, and reads what the server says of itself. While nobody listens it is tried again, with a line in the log.
-  /// Throws Error naming the server and the remedy.
-  RemotePolicy(const std::shared_ptr<ClientThread>& thread, const std::string& url, const RemoteSettings& settings);
-
-  const ServerInfo& info() const { return info_; }
-
-  void ask(const Map& observation);
-  /// Of the last ask(): {"actions": (rows, width)} or one row (width), OmniGibson's "action", or RoboArena's bare array.
-  /// Throws Error naming the server: its own error, none within the time, the end of the connection, actions of another
-  /// width or that are not finite.
-  Chunk answer(std::int64_t width);
-
- private:
-  std::string url_;
-  RemoteSettings settings_;
-  ServerInfo info_;
-  std::unique_ptr<WebSocketClient> client_;
-};
+/// policy::load() takes ws://HOST:PORT.
+void register_remote_policies();
 
 }  // namespace cohort::serve

@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "rl/acting_ppo.h"
 #include "rl/gaussian.h"
 #include "rl/point_task.h"
-#include "rl/ppo_actor.h"
 #include "rl/runner.h"
 #include "train/checkpoint_writer.h"
 #include "weights/checkpoint.h"
@@ -70,10 +70,12 @@ TEST(AsymmetricCritic, ItsActorActsWhereWhatOnlyTheCriticSeesIsMissing) {
   const std::vector<std::int32_t> envs{0, 1, 2, 3};
   const std::vector<std::uint64_t> seeds{5, 6, 7, 8};
   poor.reset(envs, seeds), rich.reset(envs, seeds);
-  PpoActor from_file(folder.path(), poor), own(training.runner.networks(), "own");
+  ActingPpo from_file(load_ppo_policy(folder.path(), {}), poor), own(ppo_policy(training.runner.networks()), rich);
   std::vector<float> one(8, -9), other(8, -7);
-  from_file.act(poor, envs, make_view(one.data(), {4, 2}));
-  own.act(rich, envs, make_view(other.data(), {4, 2}));
+  from_file.actor.begin(envs, seeds, "");
+  from_file.actor.act(poor, envs, make_view(one.data(), {4, 2}));
+  own.actor.begin(envs, seeds, "");
+  own.actor.act(rich, envs, make_view(other.data(), {4, 2}));
   EXPECT_EQ(one, other);
 }
 

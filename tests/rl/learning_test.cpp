@@ -6,7 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "rl/ppo_actor.h"
+#include "rl/acting_ppo.h"
 #include "rl/presets.h"
 #include "rl/runner.h"
 #include "tasks/registry.h"
@@ -62,8 +62,8 @@ TEST_P(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
   PresetTraining training(name, 1, 2);
   Iteration last;
   while (training.runner->iteration() < training.settings.runner.max_iterations) last = training.runner->iterate();
-  PpoActor actor(training.runner->networks(), "trained");
-  const double learnt = mean_return(name, &actor);
+  ActingPpo trained(ppo_policy(training.runner->networks()), *training.task);
+  const double learnt = mean_return(name, &trained.actor);
   std::printf("%s: learnt %.1f (while exploring %.1f), expert %.1f\n", name.c_str(), learnt, last.episodes.mean_return,
               expert);
   EXPECT_EQ(last.episodes.broken, 0);
@@ -84,8 +84,8 @@ TEST(CartpoleWithoutVelocities, IsBalancedWithMemoryOnly) {
     settings.runner.max_iterations = 160;
     PresetTraining training(settings, 1, 2);
     while (training.runner->iteration() < settings.runner.max_iterations) training.runner->iterate();
-    PpoActor actor(training.runner->networks(), "trained");
-    learnt[remembers] = mean_return("cartpole-balance", &actor);
+    ActingPpo trained(ppo_policy(training.runner->networks()), *training.task);
+    learnt[remembers] = mean_return("cartpole-balance", &trained.actor);
   }
   std::printf("with memory %.1f, without %.1f, expert with velocities %.1f\n", learnt[1], learnt[0], expert);
   EXPECT_GT(learnt[1], 0.95 * expert);
@@ -96,10 +96,10 @@ TEST(CartpoleTraining, LearnsInBf16) {
   PpoRunSettings settings = preset("cartpole-balance");
   settings.runner.precision = "bf16";
   PresetTraining training(settings, 1, 2);
-  PpoActor actor(training.runner->networks(), "trained");
-  const double before = mean_return("cartpole-balance", &actor);
+  ActingPpo trained(ppo_policy(training.runner->networks()), *training.task);
+  const double before = mean_return("cartpole-balance", &trained.actor);
   for (int i = 0; i < 30; ++i) training.runner->iterate();
-  const double after = mean_return("cartpole-balance", &actor);
+  const double after = mean_return("cartpole-balance", &trained.actor);
   std::printf("in bf16: %.1f before, %.1f after 30 iterations\n", before, after);
   EXPECT_GT(after, 1.5 * before);
 }

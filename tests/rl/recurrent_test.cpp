@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "rl/ppo_actor.h"
+#include "rl/acting_ppo.h"
 #include "rl/recall_task.h"
 #include "rl/runner.h"
 #include "rl/thread_ranks.h"
@@ -61,9 +61,10 @@ weights::CheckpointContent copy_of(weights::CheckpointContent content) {
 
 std::vector<double> returns_of(PpoRunner& runner, int n) {
   RecallTask task(n);
-  PpoActor actor(runner.networks(), "trained");
+  ActingPpo trained(ppo_policy(runner.networks()), task);
   std::vector<double> returns;
-  for (const tasks::EpisodeOutcome& episode : tasks::run_episodes(task, actor, tasks::consecutive_seeds(900, 40)))
+  for (const tasks::EpisodeOutcome& episode :
+       tasks::run_episodes(task, trained.actor, tasks::consecutive_seeds(900, 40)))
     returns.push_back(episode.total_reward);
   return returns;
 }
@@ -157,9 +158,10 @@ TEST(RecurrentPpo, ActsFromItsCheckpointAsItLearnt) {
     writer.finish();
   }
   RecallTask task(4), same(4);
-  PpoActor from_file(folder.path(), task), own(training.runner.networks(), "own");
+  ActingPpo from_file(load_ppo_policy(folder.path(), {}), task), own(ppo_policy(training.runner.networks()), task);
   const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(1, 12);
-  const auto one = tasks::run_episodes(task, from_file, seeds), other = tasks::run_episodes(same, own, seeds);
+  const auto one = tasks::run_episodes(task, from_file.actor, seeds),
+             other = tasks::run_episodes(same, own.actor, seeds);
   for (std::size_t i = 0; i < seeds.size(); ++i) EXPECT_EQ(one[i].total_reward, other[i].total_reward) << i;
 }
 

@@ -11,9 +11,9 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "rl/acting_ppo.h"
 #include "rl/environments.h"
 #include "rl/point_task.h"
-#include "rl/ppo_actor.h"
 #include "rl/recall_task.h"
 #include "train/checkpoint_writer.h"
 #include "weights/checkpoint.h"
@@ -262,20 +262,21 @@ TEST(PpoRunner, CutOffEpisodesAreWorthWhatComesAfterThem) {
   EXPECT_LT(value, 12);
 }
 
-TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
+TEST(PpoPolicy, AnActionDoesNotDependOnWhoElseActs) {
   PointTraining training({.n_envs = 53});
   training.train(2);
-  PpoActor actor(training.runner.networks(), "trained");
+  ActingPpo trained(ppo_policy(training.runner.networks()), training.task);
   PointTask task({.n_envs = 53});
   std::vector<std::int32_t> all(53);
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::uint64_t> seeds(all.begin(), all.end());
   task.reset(all, seeds);
+  trained.actor.begin(all, seeds, "");
   std::vector<float> together(106, -9), alone(106, -9);
-  actor.act(task, all, make_view(together.data(), {53, 2}));
+  trained.actor.act(task, all, make_view(together.data(), {53, 2}));
   for (const std::int32_t env : {0, 7, 31, 52}) {
     const std::vector<std::int32_t> one{env};
-    actor.act(task, one, make_view(alone.data(), {53, 2}));
+    trained.actor.act(task, one, make_view(alone.data(), {53, 2}));
     for (std::size_t i = 0; i < 2; ++i) {
       const std::size_t place = 2 * static_cast<std::size_t>(env) + i;
       EXPECT_EQ(alone[place], together[place]) << env;
@@ -284,7 +285,7 @@ TEST(PpoActor, AnActionDoesNotDependOnWhoElseActs) {
   EXPECT_EQ(alone[4], -9) << "rows of others are left alone";
 }
 
-TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
+TEST(PpoPolicy, ATaskWithOtherActionsOrObservationsIsRefused) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training;
   weights::CheckpointContent content = training.runner.checkpoint();
@@ -297,7 +298,7 @@ TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
   }
   const auto refused_with = [&](const tasks::Task& task) {
     try {
-      PpoActor actor(folder.path(), task);
+      ActingPpo(load_ppo_policy(folder.path(), {}), task);
     } catch (const Error& e) {
       return std::string(e.what());
     }
@@ -305,15 +306,14 @@ TEST(PpoActor, ATaskWithOtherActionsOrObservationsIsRefused) {
   };
   const RecallTask one_action(2);
   const PointTask one_observation({.shows_speed = false});
-  EXPECT_NE(refused_with(one_action).find("has learnt point with actions of 2 numbers; those of recall have 1"),
-            std::string::npos)
+  EXPECT_NE(refused_with(one_action).find("its actions have 2 numbers, those of recall have 1"), std::string::npos)
       << refused_with(one_action);
   EXPECT_NE(refused_with(one_observation).find("has learnt point from 2 observations; point has 1"), std::string::npos)
       << refused_with(one_observation);
   EXPECT_EQ(refused_with(PointTask()), "");
 }
 
-TEST(PpoActor, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
+TEST(PpoPolicy, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training(averaging());
   training.train(3);
@@ -329,25 +329,28 @@ TEST(PpoActor, ActsWithTheAverageWhereThereIsOneAndWithTheWeightsOnRequest) {
   const std::vector<std::int32_t> envs{0};
   const std::vector<std::uint64_t> seeds{5};
   task.reset(envs, seeds);
-  const auto action_of = [&](PpoActor actor) {
+  const auto action_of = [&](std::unique_ptr<policy::Policy> policy) {
+    ActingPpo acting(std::move(policy), task);
     std::vector<float> action(2, -9);
-    actor.act(task, envs, make_view(action.data(), {1, 2}));
+    acting.actor.begin(envs, seeds, "");
+    acting.actor.act(task, envs, make_view(action.data(), {1, 2}));
     return action;
   };
-  const std::vector<float> weights = action_of(PpoActor(training.runner.networks(), "weights"));
+  const std::vector<float> weights = action_of(ppo_policy(training.runner.networks()));
   std::vector<float> average;
   {
     const train::EmaWeightsGuard averaged(training.runner.ema());
-    average = action_of(PpoActor(training.runner.networks(), "average"));
+    average = action_of(ppo_policy(training.runner.networks()));
   }
   EXPECT_NE(weights, average);
-  const PpoActor from_file(folder.path(), task);
-  EXPECT_NE(from_file.summary().find("moving average of the weights"), std::string::npos) << from_file.summary();
-  EXPECT_EQ(action_of(from_file), average);
-  EXPECT_EQ(action_of(PpoActor(folder.path(), task, /*averaged=*/false)), weights);
+  auto from_file = load_ppo_policy(folder.path(), {});
+  const std::string summary = from_file->spec().summary;
+  EXPECT_NE(summary.find("moving average of the weights"), std::string::npos) << summary;
+  EXPECT_EQ(action_of(std::move(from_file)), average);
+  EXPECT_EQ(action_of(load_ppo_policy(folder.path(), {.averaged = false})), weights);
 }
 
-TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
+TEST(PpoPolicy, ActsFromItsCheckpointAsItLearnt) {
   const TemporaryFolder folder("cohort-rl-test-");
   PointTraining training;
   training.train(2);
@@ -365,17 +368,20 @@ TEST(PpoActor, ActsFromItsCheckpointAsItLearnt) {
   const std::vector<std::int32_t> envs{0, 1, 2, 3};
   const std::vector<std::uint64_t> seeds{5, 6, 7, 8};
   task.reset(envs, seeds);
-  PpoActor from_file(folder.path(), task), own(training.runner.networks(), "own");
+  ActingPpo from_file(load_ppo_policy(folder.path(), {}), task), own(ppo_policy(training.runner.networks()), task);
   std::vector<float> one(8, -9), other(8, -7);
-  from_file.act(task, envs, make_view(one.data(), {4, 2}));
-  own.act(task, envs, make_view(other.data(), {4, 2}));
+  from_file.actor.begin(envs, seeds, "");
+  from_file.actor.act(task, envs, make_view(one.data(), {4, 2}));
+  own.actor.begin(envs, seeds, "");
+  own.actor.act(task, envs, make_view(other.data(), {4, 2}));
   EXPECT_EQ(one, other);
   // Copies of a run (zip, object stores) may have lost their links.
   std::filesystem::remove(folder.path() / "checkpoints" / "last");
   EXPECT_TRUE(is_ppo_run(folder.path()));
-  PpoActor of_copy(folder.path(), task);
+  ActingPpo of_copy(load_ppo_policy(folder.path(), {}), task);
   std::vector<float> again(8, -5);
-  of_copy.act(task, envs, make_view(again.data(), {4, 2}));
+  of_copy.actor.begin(envs, seeds, "");
+  of_copy.actor.act(task, envs, make_view(again.data(), {4, 2}));
   EXPECT_EQ(again, other);
 }
 

@@ -12,12 +12,12 @@
 namespace cohort::serve {
 namespace {
 
-PolicyInfo seeing() {
-  PolicyInfo info;
+policy::Spec seeing() {
+  policy::Spec info;
   info.observations = {{.name = "observation/state", .shape = {3}, .picture = false},
                        {.name = "obs/grip", .shape = {1}, .picture = false},
                        {.name = "observation/front_image", .shape = {2, 2, 3}, .picture = true}};
-  info.prompt = true;
+  info.instructed = true;
   info.action_width = 2;
   info.chunk = 4;
   return info;
@@ -56,7 +56,7 @@ TEST(ServedObservation, IsFoundByWhateverAFormatCallsIt) {
 }
 
 TEST(ServedObservation, SeveralMomentsAreStacked) {
-  PolicyInfo info = seeing();
+  policy::Spec info = seeing();
   info.frames = 2;
   const float states[] = {1, 2, 3, 4, 5, 6}, grips[] = {7, 8};
   const Request request = read_request({Map{{"state", {float_array({2, 3}, states)}},
@@ -82,12 +82,12 @@ TEST(ServedObservation, OfAPolicyThatLooksAtOneMomentStackedOnesAreOfSeveralRobo
   ASSERT_EQ(request.frames.size(), 2u);
   EXPECT_TRUE(request.robots);
   EXPECT_FALSE(read_request({Map{{"state", {state()}}, {"grip", {0.5}}, {"front", {picture()}}}}, seeing()).robots);
-  PolicyInfo remembers = seeing();
+  policy::Spec remembers = seeing();
   remembers.remembers = true;
   EXPECT_FALSE(read_request({robots}, remembers).robots) << "they are moments of one robot";
   Map both = robots;
   both[0].value = {float_array({2, 2, 3}, more)};
-  PolicyInfo moments = seeing();
+  policy::Spec moments = seeing();
   moments.frames = 2;
   EXPECT_NE(message_of([&] { read_request({both}, moments); }).find("let each robot have a connection of its own"),
             std::string::npos);
@@ -123,13 +123,13 @@ TEST(ServedObservation, AResetNeedsNothingElse) {
 }
 
 TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
-  PolicyInfo info = seeing();
+  policy::Spec info = seeing();
   info.frames = 2;
   info.observations[0].elements = {"x", "y", "yaw"};
   info.renderer = "raycast";
   info.control_frequency = 12.5;
   const ServerInfo read = server_info(unpack(pack(metadata_of(info))));
-  EXPECT_TRUE(read.cohort && read.policy.prompt);
+  EXPECT_TRUE(read.cohort && read.policy.instructed);
   ASSERT_EQ(read.policy.observations.size(), 3u);
   EXPECT_EQ(read.policy.observations[2].shape, (std::vector<std::int64_t>{2, 2, 3}));
   EXPECT_TRUE(read.policy.observations[2].picture);

@@ -33,10 +33,10 @@ constexpr double kLong = cohort::testing::kPatience;  // s
 /// A server of sums on a free port, and clients of it.
 class PolicyServerTest : public ::testing::Test {
  protected:
-  void serve(const SumPolicySettings& policy = {}, PolicyServerSettings settings = {}, int replicas = 1) {
+  void serve(const SumPolicySettings& sums = {}, PolicyServerSettings settings = {}, int replicas = 1) {
     settings.network.port = 0;
-    std::vector<std::unique_ptr<Policy>> policies;
-    for (int i = 0; i < replicas; ++i) policies.push_back(std::make_unique<SumPolicy>(policy));
+    std::vector<std::unique_ptr<policy::Policy>> policies;
+    for (int i = 0; i < replicas; ++i) policies.push_back(std::make_unique<SumPolicy>(sums));
     server_ = std::make_unique<PolicyServer>(std::move(policies), settings);
   }
   ServerUrl url() const { return parse_url("ws://127.0.0.1:" + std::to_string(server_->port())); }
@@ -102,38 +102,37 @@ TEST_F(PolicyServerTest, RobotsThatAreStackedAreAnsweredOneByOne) {
 }
 
 /// It answers when it is let.
-class Waiting final : public Policy {
+class Waiting final : public policy::Policy {
  public:
-  Waiting() { info_.observations = {{.name = "x", .shape = {1}}}, info_.action_width = 1; }
-  const PolicyInfo& info() const override { return info_; }
-  std::unique_ptr<Session> new_session() override { return std::make_unique<Waits>(*this); }
+  Waiting() { spec_.observations = {{.name = "x", .shape = {1}}}, spec_.action_width = 1; }
+  const policy::Spec& spec() const override { return spec_; }
+  std::unique_ptr<policy::Session> session(const policy::SessionSettings&) override {
+    return std::make_unique<Waits>(*this);
+  }
   void let() { may_.count_down(); }
   void until_asked() { asked_.wait(); }
 
  private:
-  struct Waits final : Session {
-    explicit Waits(Waiting& of) : policy(of) {}
-    void begin(std::uint64_t) override {}
-    void see(const Frame&, const std::string&) override {}
-    std::vector<float> act(std::span<const Frame>, const std::string&) override {
-      policy.asked_.count_down();
-      policy.may_.wait();
-      return {1};
+  struct Waits final : policy::Session {
+    explicit Waits(Waiting& policy) : of(policy) {}
+    void begin(std::span<const std::int32_t>, std::span<const std::uint64_t>, const std::string&) override {}
+    void see(std::span<const std::int32_t>, const policy::Frame&) override {}
+    std::vector<std::vector<float>> act(std::span<const std::int32_t>, const policy::Frame&) override {
+      of.asked_.count_down();
+      of.may_.wait();
+      return {{1}};
     }
-    std::vector<float> act_each(std::span<const Frame> robots, const std::string&) override {
-      return std::vector<float>(robots.size());
-    }
-    Waiting& policy;
+    Waiting& of;
   };
-  PolicyInfo info_;
+  policy::Spec spec_;
   std::latch may_{1}, asked_{1};
 };
 
 TEST_F(PolicyServerTest, WhoConnectsIsGreetedWhileAnotherIsBeingAnswered) {
-  auto policy = std::make_unique<Waiting>();
-  Waiting& waiting = *policy;
-  std::vector<std::unique_ptr<Policy>> policies;
-  policies.push_back(std::move(policy));
+  auto one = std::make_unique<Waiting>();
+  Waiting& waiting = *one;
+  std::vector<std::unique_ptr<policy::Policy>> policies;
+  policies.push_back(std::move(one));
   server_ = std::make_unique<PolicyServer>(std::move(policies), PolicyServerSettings{.network = {.port = 0}});
   const auto first = client();
   const float x = 1;
@@ -263,7 +262,7 @@ TEST_F(PolicyServerTest, APortThatIsUsedIsRefusedWithTheRemedy) {
   serve();
   PolicyServerSettings settings;
   settings.network.port = server_->port();
-  std::vector<std::unique_ptr<Policy>> policies;
+  std::vector<std::unique_ptr<policy::Policy>> policies;
   policies.push_back(std::make_unique<SumPolicy>());
   const std::string said = message_of([&] { PolicyServer(std::move(policies), settings); });
   EXPECT_NE(said.find("another program uses the port; choose another with --port"), std::string::npos) << said;

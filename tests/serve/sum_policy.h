@@ -1,14 +1,15 @@
 /// A policy that is known in closed form, for tests of whoever serves or asks: it adds up what it has seen in its episode.
 ///
 /// Sees "observation/x" (1), and "observation/top_image" where asked. An answer has `chunk` rows of one number: minus the sum of
-/// x over the episode so far, plus the row's number / 1000, plus the seed / 1e6, plus the picture's first byte / 1e5.
+/// x over the episode so far, plus the row's number / 1000, plus the seed / 1e6 where it is at most 1000, plus the picture's first byte / 1e5.
 #pragma once
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "serve/policy.h"
+#include "policy/policy.h"
 
 namespace cohort::testing {
 
@@ -17,52 +18,64 @@ struct SumPolicySettings {
   std::int64_t chunk = 3, frames = 1;
 };
 
-class SumPolicy final : public serve::Policy {
+class SumPolicy final : public policy::Policy {
  public:
   explicit SumPolicy(const SumPolicySettings& settings = {}) {
-    info_.summary = "sums";
-    info_.observations.push_back({.name = "observation/x", .shape = {1}, .picture = false});
+    spec_.summary = "sums";
+    spec_.observations.push_back({.name = "observation/x", .shape = {1}, .picture = false});
     if (settings.picture)
-      info_.observations.push_back({.name = "observation/top_image", .shape = {8, 8, 3}, .picture = true});
-    info_.prompt = settings.prompt;
-    info_.action_names = {"speed"};
-    info_.action_width = 1;
-    info_.chunk = settings.chunk;
-    info_.frames = settings.frames;
+      spec_.observations.push_back({.name = "observation/top_image", .shape = {8, 8, 3}, .picture = true});
+    spec_.instructed = settings.prompt;
+    spec_.action_names = {"speed"};
+    spec_.action_width = 1;
+    spec_.chunk = settings.chunk;
+    spec_.frames = settings.frames;
   }
-  const serve::PolicyInfo& info() const override { return info_; }
-  std::unique_ptr<serve::Session> new_session() override { return std::make_unique<Sums>(info_); }
+  const policy::Spec& spec() const override { return spec_; }
+  std::unique_ptr<policy::Session> session(const policy::SessionSettings&) override {
+    return std::make_unique<Sums>(spec_);
+  }
 
  private:
-  class Sums final : public serve::Session {
+  class Sums final : public policy::Session {
    public:
-    explicit Sums(const serve::PolicyInfo& info) : info_(info) {}
-    void begin(std::uint64_t seed) override { sum_ = 0, seed_ = static_cast<float>(seed); }
-    void see(const serve::Frame& frame, const std::string&) override { sum_ += frame.numbers.at(0); }
-    std::vector<float> act(std::span<const serve::Frame> frames, const std::string& prompt) override {
-      if (prompt == "fail") throw std::runtime_error("the sums have failed");
-      for (const serve::Frame& frame : frames) see(frame, prompt);
-      const float picture = info_.observations.size() > 1 ? static_cast<float>(frames.back().pictures.at(0).rgb[0]) : 0;
-      std::vector<float> rows;
-      for (std::int64_t i = 0; i < info_.chunk; ++i)
-        rows.push_back(-sum_ + static_cast<float>(i) / 1000 + seed_ / 1e6f + picture / 1e5f);
-      return rows;
+    explicit Sums(const policy::Spec& spec) : spec_(spec) {}
+    void begin(std::span<const std::int32_t> environments, std::span<const std::uint64_t> seeds,
+               const std::string&) override {
+      for (std::size_t i = 0; i < environments.size(); ++i)
+        of_[environments[i]] = {.seed = seeds[i] <= 1000 ? static_cast<float>(seeds[i]) : 0};
     }
-
-    std::vector<float> act_each(std::span<const serve::Frame> robots, const std::string&) override {
-      std::vector<float> rows;
-      for (const serve::Frame& robot : robots)
-        for (std::int64_t i = 0; i < info_.chunk; ++i)
-          rows.push_back(-robot.numbers.at(0) + static_cast<float>(i) / 1000);
-      return rows;
+    void see(std::span<const std::int32_t> environments, const policy::Frame& frame) override {
+      for (std::size_t i = 0; i < environments.size(); ++i) of_.at(environments[i]).sum += frame.low_dim[i];
+    }
+    std::vector<std::vector<float>> act(std::span<const std::int32_t> environments,
+                                        const policy::Frame& frame) override {
+      if (!frame.instructions.empty() && frame.instructions[0] == "fail")
+        throw std::runtime_error("the sums have failed");
+      see(environments, frame);
+      std::vector<std::vector<float>> chunks(environments.size());
+      for (std::size_t i = 0; i < environments.size(); ++i) {
+        const Sum& of = of_.at(environments[i]);
+        float picture = 0;
+        if (!frame.images.empty()) {
+          const auto pixels = frame.images[0].span<std::uint8_t>();
+          picture = static_cast<float>(pixels[i * pixels.size() / environments.size()]);
+        }
+        for (std::int64_t row = 0; row < spec_.chunk; ++row)
+          chunks[i].push_back(-of.sum + static_cast<float>(row) / 1000 + of.seed / 1e6f + picture / 1e5f);
+      }
+      return chunks;
     }
 
    private:
-    const serve::PolicyInfo& info_;
-    float sum_ = 0, seed_ = 0;
+    struct Sum {
+      float sum = 0, seed = 0;
+    };
+    const policy::Spec& spec_;
+    std::map<std::int32_t, Sum> of_;
   };
 
-  serve::PolicyInfo info_;
+  policy::Spec spec_;
 };
 
 }  // namespace cohort::testing

@@ -1,4 +1,4 @@
-#include "cli/run_library.h"
+#include "tasks/run_library.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "core/files.h"
 #include "tasks/registry.h"
 
-namespace cohort::cli {
+namespace cohort::tasks {
 namespace fs = std::filesystem;
 namespace {
 
@@ -32,7 +32,7 @@ void use_library_of_run(const std::string& path) {
   };
   std::string library = text_of(json);
   if (library.empty() && json.is_object() && json.contains("rollout")) library = text_of(json.at("rollout"));
-  tasks::use_library(library, file.parent_path().string());
+  use_library(library, file.parent_path().string());
 }
 
-}  // namespace cohort::cli
+}  // namespace cohort::tasks

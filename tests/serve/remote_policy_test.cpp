@@ -1,5 +1,5 @@
 // A policy behind a port, in a task: the same episodes as without the port, and errors that name the server.
-#include "serve/remote_actor.h"
+#include "serve/remote_policy.h"
 
 #include <cmath>
 #include <deque>
@@ -8,10 +8,12 @@
 
 #include <gtest/gtest.h>
 
+#include "actor/policy_actor.h"
 #include "core/error.h"
 #include "core/message_of.h"
 #include "serve/msgpack.h"
 #include "serve/policy_server.h"
+#include "serve/server_url.h"
 #include "serve/sum_policy.h"
 #include "serve/websocket_server.h"
 #include "support/process.h"
@@ -61,14 +63,14 @@ std::string url_of(const PolicyServer& server) {
 }
 
 std::unique_ptr<PolicyServer> serve(const SumPolicySettings& settings) {
-  std::vector<std::unique_ptr<Policy>> policies;
+  std::vector<std::unique_ptr<policy::Policy>> policies;
   policies.push_back(std::make_unique<SumPolicy>(settings));
   PolicyServerSettings network;
   network.network.port = 0;
   return std::make_unique<PolicyServer>(std::move(policies), network);
 }
 
-TEST(RemoteActor, EpisodesAreThoseOfThePolicyForAnyNumberOfEnvironments) {
+TEST(RemotePolicy, EpisodesAreThoseOfThePolicyForAnyNumberOfEnvironments) {
   const auto server = serve({.chunk = 4});
   const auto seeds = tasks::consecutive_seeds(3, 9);
   for (const std::int64_t execute : {0, 3, 1}) {
@@ -77,7 +79,8 @@ TEST(RemoteActor, EpisodesAreThoseOfThePolicyForAnyNumberOfEnvironments) {
     const auto expected = tasks::run_episodes(alone, expected_actor, seeds);
     for (const int n : {1, 4}) {
       LineTask task(n);
-      RemoteActor actor(url_of(*server), task, {.exec_horizon = execute});
+      const auto remote = connect_policy(url_of(*server), {.exec_horizon = execute});
+      actor::PolicyActor actor(*remote, task, "sums");
       const auto got = tasks::run_episodes(task, actor, seeds);
       for (std::size_t i = 0; i < seeds.size(); ++i) {
         EXPECT_EQ(got[i].steps, expected[i].steps) << i;
@@ -87,11 +90,12 @@ TEST(RemoteActor, EpisodesAreThoseOfThePolicyForAnyNumberOfEnvironments) {
   }
 }
 
-TEST(RemoteActor, WhatWasSeenSinceTheLastAnswerComesAlongWhereThePolicyLooksAtIt) {
+TEST(RemotePolicy, WhatWasSeenSinceTheLastAnswerComesAlongWhereThePolicyLooksAtIt) {
   // Two moments of each four steps are added up; of the first answer there is but one.
   const auto server = serve({.chunk = 4, .frames = 2});
   LineTask task(1);
-  RemoteActor actor(url_of(*server), task, {});
+  const auto remote = connect_policy(url_of(*server), {});
+  actor::PolicyActor actor(*remote, task, "sums");
   const std::int32_t env = 0;
   const std::uint64_t seed = 3;
   task.reset(std::span(&env, 1), std::span(&seed, 1));
@@ -111,14 +115,14 @@ TEST(RemoteActor, WhatWasSeenSinceTheLastAnswerComesAlongWhereThePolicyLooksAtIt
   EXPECT_EQ(chosen[8], -((((x[0] + x[3]) + x[4]) + x[7]) + x[8]) + own);
 }
 
-TEST(RemoteActor, WhatDoesNotFitTheTaskIsNamed) {
+TEST(RemotePolicy, WhatDoesNotFitTheTaskIsNamed) {
   LineTask task(1);
   const auto server = serve({.picture = true, .chunk = 2});
-  EXPECT_NE(
-      message_of([&] { RemoteActor(url_of(*server), task, {.exec_horizon = 3}); }).find("gives 2 actions at a time"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] { connect_policy(url_of(*server), {.exec_horizon = 3}); }).find("gives 2 actions at a time"),
+            std::string::npos);
   EXPECT_NE(message_of([&] {
-              RemoteActor(url_of(*server), task, {.observations = "openpi-libero"});
+              const auto remote = connect_policy(url_of(*server), {.remote_observations = "openpi-libero"});
+              actor::PolicyActor(*remote, task, "sums");
             }).find("none of LIBERO's tasks"),
             std::string::npos);
   EXPECT_NE(message_of([&] { parse_url("wss://a:1"); }).find("ssh -L"), std::string::npos);
@@ -128,10 +132,10 @@ TEST(RemoteActor, WhatDoesNotFitTheTaskIsNamed) {
   EXPECT_EQ(parse_url("ws://robot").port, "8000");
 }
 
-TEST(RemoteActor, AServerThatIsNotThereIsNamed) {
+TEST(RemotePolicy, AServerThatIsNotThereIsNamed) {
   LineTask task(1);
   const std::string url = "ws://127.0.0.1:" + std::to_string(cohort::testing::free_port());
-  const std::string said = message_of([&] { RemoteActor(url, task, {.server = {.connect_timeout = 0.6}}); });
+  const std::string said = message_of([&] { connect_policy(url, {.connect_timeout = 0.6}); });
   EXPECT_NE(said.find(url + ": no policy server after 0.6 s"), std::string::npos) << said;
 }
 
@@ -161,7 +165,7 @@ class Scripted final : public WebSocketHandler {
   std::unique_ptr<WebSocketServer> server_;
 };
 
-TEST(RemoteActor, AServerThatAnswersWronglyIsNamedWithWhatItSaid) {
+TEST(RemotePolicy, AServerThatAnswersWronglyIsNamedWithWhatItSaid) {
   const auto answer = [](std::vector<std::int64_t> shape, std::vector<float> numbers) {
     return pack({Map{{"actions", {float_array(std::move(shape), numbers)}}}});
   };
@@ -177,7 +181,8 @@ TEST(RemoteActor, AServerThatAnswersWronglyIsNamedWithWhatItSaid) {
   for (const auto& [answers, part] : cases) {
     Scripted server(answers);
     LineTask task(1);
-    RemoteActor actor(server.url(), task, {.server = {.answer_timeout = answers.empty() ? 0.3 : 60}});
+    const auto remote = connect_policy(server.url(), {.answer_timeout = answers.empty() ? 0.3 : 60});
+    actor::PolicyActor actor(*remote, task, "scripted");
     const std::uint64_t seeds[] = {3};  // a wind that it cannot beat: it will be asked again
     const std::string said = message_of([&] { tasks::run_episodes(task, actor, seeds); });
     EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;

@@ -2,10 +2,10 @@
 #pragma once
 #include <string>
 
-namespace cohort::cli {
+namespace cohort::tasks {
 
 /// Loads it as the run notes it (task_library of its config.json), unless COHORT_TASKS names one; says so. `path`: of the
 /// run, or of one of its checkpoints; what is none changes nothing. Throws Error where the library has moved.
 void use_library_of_run(const std::string& path);
 
-}  // namespace cohort::cli
+}  // namespace cohort::tasks
