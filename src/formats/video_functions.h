@@ -1,4 +1,4 @@
-/// The functions of FFmpeg's libraries that write and read videos (core/ffmpeg.h).
+/// The functions of FFmpeg's libraries that write and read videos (formats/ffmpeg.h).
 #pragma once
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -7,7 +7,7 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
-#include "core/ffmpeg.h"
+#include "formats/ffmpeg.h"
 
 namespace cohort {
 

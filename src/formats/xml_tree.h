@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::tasks::libero::compose {
+namespace cohort {
 
 struct XmlNode {
   std::string name;
@@ -51,4 +51,4 @@ inline std::string text_of(double number) {
   return text_of(std::span(&number, 1));
 }
 
-}  // namespace cohort::tasks::libero::compose
+}  // namespace cohort

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::sim {
+namespace cohort {
 
 /// A stored file. Sizes and offsets of 4 GiB and more take the format's 64-bit fields; others do not, so that readers
 /// without those can read small archives.
@@ -27,4 +27,4 @@ std::string zip_local_header(const ZipEntry& entry);
 /// What stands behind the last file; start: its own offset.
 std::string zip_directory(std::span<const ZipEntry> entries, std::uint64_t start);
 
-}  // namespace cohort::sim
+}  // namespace cohort

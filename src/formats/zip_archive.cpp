@@ -1,9 +1,9 @@
-#include "sim/zip_archive.h"
+#include "formats/zip_archive.h"
 
 #include <algorithm>
 #include <array>
 
-namespace cohort::sim {
+namespace cohort {
 namespace {
 
 /// What a 32-bit field holds whose value stands in a 64-bit field.
@@ -92,4 +92,4 @@ std::string zip_directory(std::span<const ZipEntry> entries, std::uint64_t start
   return out;
 }
 
-}  // namespace cohort::sim
+}  // namespace cohort

@@ -1,4 +1,4 @@
-#include "core/video_writer.h"
+#include "formats/video_writer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/video_functions.h"
+#include "formats/video_functions.h"
 
 namespace cohort {
 

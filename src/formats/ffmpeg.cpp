@@ -1,4 +1,4 @@
-#include "core/ffmpeg.h"
+#include "formats/ffmpeg.h"
 
 #include <array>
 

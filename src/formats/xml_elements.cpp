@@ -1,11 +1,11 @@
-#include "sim/xml_elements.h"
+#include "formats/xml_elements.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
-namespace cohort::sim {
+namespace cohort {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::vector<XmlElement> xml_elements(std::string_view xml) {
   }
 }
 
-}  // namespace cohort::sim
+}  // namespace cohort

@@ -1,4 +1,4 @@
-#include "core/crc32c.h"
+#include "formats/crc32c.h"
 
 #include <array>
 #include <bit>

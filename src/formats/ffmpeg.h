@@ -1,5 +1,5 @@
 /// FFmpeg's libraries, opened when a video is first written or read: a program that does neither waits for them nor
-/// needs them. Their functions are listed by their names as objects of namespace cohort (core/video_functions.h), where
+/// needs them. Their functions are listed by their names as objects of namespace cohort (formats/video_functions.h), where
 /// they are found before FFmpeg's own, which nothing links.
 #pragma once
 #include <atomic>

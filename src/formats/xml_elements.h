@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cohort::sim {
+namespace cohort {
 
 struct XmlElement {
   std::string name;
@@ -29,4 +29,4 @@ struct XmlElement {
 /// of a damaged text come the elements that can be told.
 std::vector<XmlElement> xml_elements(std::string_view xml);
 
-}  // namespace cohort::sim
+}  // namespace cohort

@@ -1,9 +1,9 @@
-#include "core/tfrecord.h"
+#include "formats/tfrecord.h"
 
 #include <bit>
 #include <cstring>
 
-#include "core/crc32c.h"
+#include "formats/crc32c.h"
 
 namespace cohort {
 namespace {

@@ -1,6 +1,6 @@
 // Video in a build without FFmpeg's libraries: refused by name.
 #include "core/error.h"
-#include "core/video_writer.h"
+#include "formats/video_writer.h"
 
 namespace cohort {
 

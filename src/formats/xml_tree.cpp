@@ -1,18 +1,18 @@
-#include "tasks/libero/compose/xml_tree.h"
+#include "formats/xml_tree.h"
 
 #include <cstdlib>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "sim/xml_elements.h"
+#include "formats/xml_elements.h"
 
-namespace cohort::tasks::libero::compose {
+namespace cohort {
 namespace {
 
 constexpr int kDeepest = 200;
 
-XmlNode tree_from(std::vector<sim::XmlElement>& all, std::size_t& at, const std::string& file) {
+XmlNode tree_from(std::vector<XmlElement>& all, std::size_t& at, const std::string& file) {
   const int depth = all[at].depth;
   COHORT_THROW_UNLESS(depth <= kDeepest, "{}: more than {} elements in one another", file, kDeepest);
   XmlNode node{std::move(all[at].name), std::move(all[at].attributes), {}};
@@ -82,7 +82,7 @@ XmlNode* find_node(XmlNode& root, const std::string& of, const std::string& call
 }
 
 XmlNode read_xml(const std::filesystem::path& file) {
-  std::vector<sim::XmlElement> all = sim::xml_elements(read_file(file));
+  std::vector<XmlElement> all = xml_elements(read_file(file));
   COHORT_THROW_UNLESS(!all.empty() && all.front().depth == 0, "{}: holds no XML element", file.string());
   std::size_t at = 0;
   XmlNode root = tree_from(all, at, file.string());
@@ -117,4 +117,4 @@ std::string text_of(std::span<const double> numbers) {
   return text;
 }
 
-}  // namespace cohort::tasks::libero::compose
+}  // namespace cohort

@@ -1,4 +1,4 @@
-#include "core/pickle.h"
+#include "formats/pickle.h"
 
 #include <algorithm>
 #include <array>

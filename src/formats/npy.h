@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace cohort::tasks::libero {
+namespace cohort {
 
 struct NpyArray {
   std::vector<std::int64_t> shape;
@@ -17,4 +17,4 @@ NpyArray read_npy(const std::filesystem::path& file);
 /// The same bytes as numpy.save writes. Throws Error where the file cannot be written.
 void write_npy(const std::filesystem::path& file, const NpyArray& array);
 
-}  // namespace cohort::tasks::libero
+}  // namespace cohort

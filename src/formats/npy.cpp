@@ -1,4 +1,4 @@
-#include "tasks/libero/npy.h"
+#include "formats/npy.h"
 
 #include <cstring>
 #include <string>
@@ -7,7 +7,7 @@
 #include "core/files.h"
 #include "core/format.h"
 
-namespace cohort::tasks::libero {
+namespace cohort {
 
 NpyArray read_npy(const std::filesystem::path& file) {
   const std::string bytes = read_file(file);
@@ -63,4 +63,4 @@ void write_npy(const std::filesystem::path& file, const NpyArray& array) {
   write_file_atomically(file, bytes);
 }
 
-}  // namespace cohort::tasks::libero
+}  // namespace cohort
