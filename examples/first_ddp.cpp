@@ -7,8 +7,6 @@
 #include <torch/torch.h>
 
 #include "core/devices.h"
-#include "data/csv.h"
-#include "data/regression_rows.h"
 #include "dist/cuda_plugin.h"
 #include "dist/group.h"
 #include "models/random_context.h"
@@ -16,6 +14,8 @@
 #include "parallel/distributed_data_parallel.h"
 #include "parallel/parameter_hash.h"
 #include "report/test_metrics.h"
+#include "tables/csv.h"
+#include "tables/regression_rows.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "train/loader_source.h"
@@ -34,12 +34,12 @@ int main(int argc, char** argv) try {
   const std::shared_ptr<dist::Group> group = dist::Group::create(environment, {.device = id});
 
   // 1. Every rank reads the same table and makes the same split.
-  const data::Table table = data::read_csv(argc > 1 ? argv[1] : "arm.csv");
-  const data::RowSplit split =
-      data::split_rows(table.rows(), {.kind = "random", .train_fraction = 0.8, .test_fraction = 0.2}, table.name());
-  const auto scaled = data::RegressionTable::make(table, split.train, {.n_targets = 2});
-  const auto train_set = std::make_shared<data::RegressionRows>(scaled, split.train, "training");
-  const auto test_set = std::make_shared<data::RegressionRows>(scaled, split.test, "test");
+  const tables::Table table = tables::read_csv(argc > 1 ? argv[1] : "arm.csv");
+  const tables::RowSplit split =
+      tables::split_rows(table.rows(), {.kind = "random", .train_fraction = 0.8, .test_fraction = 0.2}, table.name());
+  const auto scaled = tables::RegressionTable::make(table, split.train, {.n_targets = 2});
+  const auto train_set = std::make_shared<tables::RegressionRows>(scaled, split.train, "training");
+  const auto test_set = std::make_shared<tables::RegressionRows>(scaled, split.test, "test");
 
   // 2. and 3. Make the model on this rank's device, and wrap it: all ranks begin with rank 0's weights.
   const auto model =
@@ -85,7 +85,7 @@ int main(int argc, char** argv) try {
     const parallel::Batch batch = test_batches.next().value();
     const at::Tensor predicted = models::regressor_forward(*model, batch.at("x").to(device)).to(at::kCPU);
     const at::Tensor truth = batch.at("y").clone();
-    const data::Scaler scaler = scaled->scaler().select(scaled->targets());
+    const tables::Scaler scaler = scaled->scaler().select(scaled->targets());
     for (const at::Tensor& values : {predicted, truth})
       scaler.inverse(std::span(values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
     report::TestMetricsSum metrics(scaled->targets());

@@ -8,8 +8,6 @@
 #include <torch/torch.h>
 
 #include "core/devices.h"
-#include "data/csv.h"
-#include "data/regression_rows.h"
 #include "dist/cuda_plugin.h"
 #include "models/random_context.h"
 #include "models/regressor/regressor.h"
@@ -17,6 +15,8 @@
 #include "report/charts.h"
 #include "report/standard_figures.h"
 #include "report/test_metrics.h"
+#include "tables/csv.h"
+#include "tables/regression_rows.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "train/loader_source.h"
@@ -41,12 +41,12 @@ int main(int argc, char** argv) try {
   const c10::Device first_device = tensors::to_torch_device(devices[0]);
 
   // 1. Load the table: 80 % of the rows train, 20 % test; columns are scaled by the training rows.
-  const data::Table table = data::read_csv(argc > 1 ? argv[1] : "arm.csv");
-  const data::RowSplit split =
-      data::split_rows(table.rows(), {.kind = "random", .train_fraction = 0.8, .test_fraction = 0.2}, table.name());
-  const auto scaled = data::RegressionTable::make(table, split.train, {.n_targets = 2});
-  const auto train_set = std::make_shared<data::RegressionRows>(scaled, split.train, "training");
-  const auto test_set = std::make_shared<data::RegressionRows>(scaled, split.test, "test");
+  const tables::Table table = tables::read_csv(argc > 1 ? argv[1] : "arm.csv");
+  const tables::RowSplit split =
+      tables::split_rows(table.rows(), {.kind = "random", .train_fraction = 0.8, .test_fraction = 0.2}, table.name());
+  const auto scaled = tables::RegressionTable::make(table, split.train, {.n_targets = 2});
+  const auto train_set = std::make_shared<tables::RegressionRows>(scaled, split.train, "training");
+  const auto test_set = std::make_shared<tables::RegressionRows>(scaled, split.test, "test");
 
   // 2. Make the model.
   const auto make_model = [&] {
@@ -93,7 +93,7 @@ int main(int argc, char** argv) try {
                                             })
                                    .to(at::kCPU);
   const at::Tensor truth = batch.at("y").clone();
-  const data::Scaler scaler = scaled->scaler().select(scaled->targets());
+  const tables::Scaler scaler = scaled->scaler().select(scaled->targets());
   for (const at::Tensor& values : {predicted, truth})
     scaler.inverse(std::span(values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())));
   report::TestMetricsSum metrics(scaled->targets());

@@ -11,10 +11,10 @@
 #include "comparison.h"
 #include "core/error.h"
 #include "core/philox.h"
-#include "data/csv.h"
-#include "data/date_text.h"
 #include "peer.h"
 #include "program.h"
+#include "tables/csv.h"
+#include "tables/date_text.h"
 
 namespace {
 using namespace cohort;
@@ -45,9 +45,9 @@ std::int64_t write_file(const std::filesystem::path& path, const FileKind& kind,
   const RandomStream random(1, RandomPurpose::kTest, 0, 0);
   std::int64_t written = 0, rows = 0;
   std::uint64_t index = 0;
-  const double start = data::seconds_since_epoch(2016, 7, 1);
+  const double start = tables::seconds_since_epoch(2016, 7, 1);
   for (; written + static_cast<std::int64_t>(text.size()) < bytes; ++rows) {
-    if (kind.dated) text += data::format_date(start + 60.0 * static_cast<double>(rows)) + ",";
+    if (kind.dated) text += tables::format_date(start + 60.0 * static_cast<double>(rows)) + ",";
     for (int c = 0; c < kind.columns; ++c) {
       // Sums of two normal floats at different scales have as many digits as a float64 can have.
       const double value =
@@ -75,7 +75,7 @@ std::int64_t write_file(const std::filesystem::path& path, const FileKind& kind,
 }
 
 /// Rows and the sum of the first column of numbers.
-std::string summary(const data::Table& table) {
+std::string summary(const tables::Table& table) {
   double sum = 0;
   for (const double value : table.column("c0").float64()) sum += value;
   return format("{} {:.6f}", table.rows(), sum);
@@ -109,7 +109,7 @@ int run(int argc, char** argv) {
     write_file(path, kind, megabytes * 1000000);
     const auto bytes = static_cast<double>(std::filesystem::file_size(path));
     for (const int count : threads) {
-      data::CsvSettings settings;
+      tables::CsvSettings settings;
       settings.threads = count;
       if (kind.texts) settings.text_columns = {"note"};
       std::string expected;
@@ -127,17 +127,17 @@ int run(int argc, char** argv) {
                             rows, sum, expected);
         return seconds;
       };
-      const auto seconds = bench::take_turns({{"ours",
-                                               [&] {
-                                                 data::Table table;
-                                                 const double taken =
-                                                     bench::seconds_of([&] { table = data::read_csv(path, settings); });
-                                                 expected = summary(table);
-                                                 return taken;
-                                               }},
-                                              {"pandas", [&] { return ask("pandas"); }},
-                                              {"pyarrow", [&] { return ask("pyarrow"); }}},
-                                             rounds);
+      const auto seconds = bench::take_turns(
+          {{"ours",
+            [&] {
+              tables::Table table;
+              const double taken = bench::seconds_of([&] { table = tables::read_csv(path, settings); });
+              expected = summary(table);
+              return taken;
+            }},
+           {"pandas", [&] { return ask("pandas"); }},
+           {"pyarrow", [&] { return ask("pyarrow"); }}},
+          rounds);
       std::vector<double> pandas_ratio, arrow_ratio;
       for (std::size_t i = 0; i < seconds[0].size(); ++i) {
         pandas_ratio.push_back(seconds[1][i] / seconds[0][i]);

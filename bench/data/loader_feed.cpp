@@ -9,28 +9,28 @@
 #include "comparison.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "data/date_text.h"
-#include "data/forecast_windows.h"
 #include "data/loader.h"
 #include "data/sampler.h"
 #include "peer.h"
 #include "program.h"
+#include "tables/date_text.h"
+#include "tables/forecast_windows.h"
 
 namespace {
 using namespace cohort;
 
 /// ((row * 7919 + column * 104729) % 1009) / 8: the peer makes the same table.
-data::Table invented_table(std::int64_t rows, int columns) {
-  data::Table table("invented");
+tables::Table invented_table(std::int64_t rows, int columns) {
+  tables::Table table("invented");
   std::vector<double> values(static_cast<std::size_t>(rows));
-  const double start = data::seconds_since_epoch(2016, 7, 1);
+  const double start = tables::seconds_since_epoch(2016, 7, 1);
   for (std::int64_t row = 0; row < rows; ++row)
     values[static_cast<std::size_t>(row)] = start + 3600.0 * static_cast<double>(row);
-  table.add(data::Column("date", values, data::ColumnKind::kDate));
+  table.add(tables::Column("date", values, tables::ColumnKind::kDate));
   for (int c = 0; c < columns; ++c) {
     for (std::int64_t row = 0; row < rows; ++row)
       values[static_cast<std::size_t>(row)] = static_cast<double>((row * 7919 + c * 104729) % 1009) / 8;
-    table.add(data::Column(format("c{}", c), values));
+    table.add(tables::Column(format("c{}", c), values));
   }
   return table;
 }
@@ -52,10 +52,10 @@ int run(int argc, char** argv) {
   options.add("--workers", workers, "numbers of workers to measure with");
   options.add("--rounds", rounds, "alternated rounds");
   if (!options.parse(argc, argv)) return options.exit_code();
-  const data::Table table = invented_table(rows, columns);
-  const data::WindowSettings windows{.seq_len = seq_len, .label_len = label_len, .pred_len = pred_len, .freq = "h"};
-  const auto series = data::ForecastSeries::make(table, {0, rows}, windows, {.kind = "none"});
-  const auto dataset = std::make_shared<data::ForecastWindows>(series, data::RowRange{0, rows}, "training");
+  const tables::Table table = invented_table(rows, columns);
+  const tables::WindowSettings windows{.seq_len = seq_len, .label_len = label_len, .pred_len = pred_len, .freq = "h"};
+  const auto series = tables::ForecastSeries::make(table, {0, rows}, windows, {.kind = "none"});
+  const auto dataset = std::make_shared<tables::ForecastWindows>(series, tables::RowRange{0, rows}, "training");
 
   bench::Peer peer({python, COHORT_SOURCE_DIR "/bench/data/loader_feed.py", format("{}", rows), format("{}", columns),
                     format("{}", seq_len), format("{}", label_len), format("{}", pred_len), format("{}", batch),

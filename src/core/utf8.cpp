@@ -80,6 +80,34 @@ std::string utf8_to_bytes(std::string_view text) {
   return bytes;
 }
 
+std::string quoted_bytes(std::string_view text) {
+  constexpr std::size_t kLongest = 40;  // bytes
+  std::string result = "'";
+  std::size_t i = 0;
+  while (i < text.size() && i < kLongest) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // A sequence of UTF-8 stands as it is; a byte that is not part of one is written out.
+    const std::size_t length = utf8_size(text.substr(i));
+    if (length > 1) {
+      result += text.substr(i, length);
+      i += length;
+      continue;
+    }
+    if (text[i] == '\n')
+      result += "\\n";
+    else if (text[i] == '\t')
+      result += "\\t";
+    else if (text[i] == '\r')
+      result += "\\r";
+    else if (byte < 32 || byte >= 127)
+      result += format("\\x{:02x}", byte);
+    else
+      result += text[i];
+    ++i;
+  }
+  return result + (i < text.size() ? "...'" : "'");
+}
+
 std::string utf8_remedy(const std::string& path) {
   return format(
       "convert it first: iconv -f ENCODING -t UTF-8 {} > NEW, where ENCODING is gbk for Chinese, latin1 for Western "

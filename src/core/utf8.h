@@ -19,6 +19,9 @@ std::size_t find_not_utf8(std::string_view text);
 std::string bytes_to_utf8(std::string_view bytes);
 std::string utf8_to_bytes(std::string_view text);
 
+/// `text` in quotes for a message: shortened, with unprintable bytes written as \xNN.
+std::string quoted_bytes(std::string_view text);
+
 /// For messages about a file's text: what to do where it is in another encoding.
 std::string utf8_remedy(const std::string& path);
 

@@ -12,7 +12,6 @@
 #include "core/stop_signal.h"
 #include "core/utf8.h"
 #include "data/convert_lerobot.h"
-#include "data/csv_layout.h"
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
@@ -89,7 +88,7 @@ void insert(Feature& root, const std::string& path, Feature feature) {
       at_byte == std::string::npos,
       "the name {} is not UTF-8 at byte {}, and names in RLDS are: rename it in the HDF5 file first, in "
       "Python f.move(OLD, NEW) of h5py",
-      shown(path), at_byte);
+      quoted_bytes(path), at_byte);
   Feature* at = &root;
   const std::vector<std::string> parts = split_text(path, '/');
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -12,11 +12,11 @@
 #include "core/error.h"
 #include "core/progress.h"
 #include "core/stop_signal.h"
-#include "core/tfrecord.h"
 #include "core/threads.h"
 #include "data/images/codec.h"
 #include "data/lerobot/lerobot_videos.h"
 #include "data/lerobot/parquet_file.h"
+#include "formats/tfrecord.h"
 #include "record/finish_recording.h"
 #include "record/piece_store.h"
 #include "tasks/actor.h"
@@ -286,7 +286,8 @@ RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& o
   tasks::check(spec, rollout);
   check(spec, settings);
   const fs::path target = recording_path(out, spec.name, settings);
-  COHORT_THROW_UNLESS(!fs::exists(target), "{} exists already; remove it, or choose another folder (--out) or name (--name)",
+  COHORT_THROW_UNLESS(!fs::exists(target),
+                      "{} exists already; remove it, or choose another folder (--out) or name (--name)",
                       target.string());
   fs::path work = target;
   work += ".recording";

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/video_writer.h"
+#include "formats/video_writer.h"
 
 namespace cohort::render {
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "core/tfrecord.h"
+#include "formats/tfrecord.h"
 #include "report/text.h"
 
 namespace cohort::report {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "sim/xml_elements.h"
+#include "formats/xml_elements.h"
 
 namespace cohort::sim {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "core/placeholder_file.h"
-#include "sim/xml_elements.h"
+#include "formats/xml_elements.h"
 
 namespace cohort::sim {
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "sim/zip_archive.h"
+#include "formats/zip_archive.h"
 
 namespace cohort::sim {
 

@@ -10,7 +10,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "sim/xml_elements.h"
+#include "formats/xml_elements.h"
 
 namespace cohort::sim {
 

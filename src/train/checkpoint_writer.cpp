@@ -9,10 +9,10 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "formats/crc32c.h"
 #include "report/result_links.h"
 #include "weights/checksums.h"
 #include "weights/safetensors.h"

@@ -3,9 +3,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "formats/crc32c.h"
 
 namespace cohort::weights {
 namespace fs = std::filesystem;

@@ -13,9 +13,9 @@
 
 #include <torch/types.h>
 
-#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "formats/crc32c.h"
 #include "weights/file_mapping.h"
 
 namespace cohort::weights {

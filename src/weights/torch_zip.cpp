@@ -15,8 +15,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/pickle.h"
-#include "core/stored_zip.h"
+#include "formats/pickle.h"
+#include "formats/stored_zip.h"
 #include "weights/file_mapping.h"
 
 namespace cohort::weights {

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include "core/crc32c.h"
 #include "data/fixture_folder.h"
 #include "data/hdf5/hdf5_episodes.h"
 #include "data/hdf5/metadata.h"
@@ -14,6 +13,7 @@
 #include "data/random_text.h"
 #include "data/rlds/rlds_episodes.h"
 #include "data/rlds/rlds_writer.h"
+#include "formats/crc32c.h"
 
 namespace cohort::data {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "formats/zip_archive.h"
 #include "sim/host_memory.h"
-#include "sim/zip_archive.h"
 #include "support/command.h"
 
 namespace cohort::sim {

@@ -10,10 +10,10 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "core/message_of.h"
+#include "formats/xml_elements.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
 #include "sim/visual_model.h"
-#include "sim/xml_elements.h"
 
 namespace cohort::sim {
 namespace {

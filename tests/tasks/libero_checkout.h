@@ -7,8 +7,8 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "formats/zip_archive.h"
 #include "render/video.h"
-#include "sim/zip_archive.h"
 
 namespace cohort::test {
 
@@ -36,9 +36,9 @@ inline std::string saved_array(int rows, int columns, const std::vector<double>&
                              "\x86" + "cnumpy\ndtype\n" + text("f8") + "\x89\x88\x87R(" + number(3) + text("<") +
                              "NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xff" + std::string("K\0tb\x89", 5) + encoded(latin1) +
                              "tb.";
-  const sim::ZipEntry entry{"archive/data.pkl", pickle.size(), 0, sim::zip_crc(0, pickle)};
-  const std::string header = sim::zip_local_header(entry);
-  return header + pickle + sim::zip_directory({&entry, 1}, header.size() + pickle.size());
+  const ZipEntry entry{"archive/data.pkl", pickle.size(), 0, zip_crc(0, pickle)};
+  const std::string header = zip_local_header(entry);
+  return header + pickle + zip_directory({&entry, 1}, header.size() + pickle.size());
 }
 
 struct LiberoCheckout {

@@ -136,9 +136,9 @@ TEST(InitialStates, AFileThatAsksForMoreThanAnArrayIsRefusedAndNothingRuns) {
     return message_of([&] { read_initial_states(folder / "b.pruned_init"); });
   };
   const auto archive = [](const std::string& pickle) {
-    const sim::ZipEntry entry{"archive/data.pkl", pickle.size(), 0, sim::zip_crc(0, pickle)};
-    const std::string header = sim::zip_local_header(entry);
-    return header + pickle + sim::zip_directory({&entry, 1}, header.size() + pickle.size());
+    const ZipEntry entry{"archive/data.pkl", pickle.size(), 0, zip_crc(0, pickle)};
+    const std::string header = zip_local_header(entry);
+    return header + pickle + zip_directory({&entry, 1}, header.size() + pickle.size());
   };
   EXPECT_NE(said(archive("\x80\x02"
                          "cposix\nsystem\nX\x02\0\0\0ls\x85R."))

@@ -12,12 +12,12 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "formats/npy.h"
 #include "sim/compile.h"
 #include "sim/mujoco/handle.h"
 #include "support/fresh_folder.h"
 #include "tasks/libero/compose/export.h"
 #include "tasks/libero/libero_task.h"
-#include "tasks/libero/npy.h"
 #include "tasks/libero/scene_folder.h"
 #include "tasks/libero_checkout.h"
 #include "tasks/libero_data.h"

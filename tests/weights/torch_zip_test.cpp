@@ -15,7 +15,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "core/philox.h"
-#include "core/pickle.h"
+#include "formats/pickle.h"
 #include "support/fresh_folder.h"
 #include "weights/weight_files.h"
 

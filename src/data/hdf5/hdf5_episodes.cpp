@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/config.h"
-#include "core/crc32c.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -19,6 +18,7 @@
 #include "data/hdf5/hdf5_episode.h"
 #include "data/hdf5/metadata.h"
 #include "data/local_path.h"
+#include "formats/crc32c.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;

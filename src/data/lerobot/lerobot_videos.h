@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "core/video_writer.h"
+#include "formats/video_writer.h"
 
 namespace cohort::data {
 

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/placeholder_file.h"
-#include "core/video_functions.h"
+#include "formats/video_functions.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;

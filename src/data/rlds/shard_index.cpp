@@ -6,11 +6,11 @@
 
 #include <sys/stat.h>
 
-#include "core/crc32c.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/tfrecord.h"
 #include "data/episodes.h"
+#include "formats/crc32c.h"
+#include "formats/tfrecord.h"
 
 namespace cohort::data {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "core/placeholder_file.h"
-#include "core/tfrecord.h"
 #include "data/episodes.h"
+#include "formats/tfrecord.h"
 
 namespace cohort::data {
 namespace {

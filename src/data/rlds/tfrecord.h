@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tfrecord.h"
 #include "data/mapped_file.h"
 #include "data/rlds/shard_index.h"
+#include "formats/tfrecord.h"
 
 namespace cohort::data {
 

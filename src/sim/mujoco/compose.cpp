@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/placeholder_file.h"
+#include "formats/xml_elements.h"
 #include "sim/collada.h"
 #include "sim/model_file.h"
 #include "sim/model_info.h"
@@ -23,7 +24,6 @@
 #include "sim/mujoco/scene_look.h"
 #include "sim/obj_mesh.h"
 #include "sim/urdf.h"
-#include "sim/xml_elements.h"
 
 namespace cohort::sim::mj {
 

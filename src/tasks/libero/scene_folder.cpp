@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "tasks/libero/npy.h"
+#include "formats/npy.h"
 
 namespace cohort::tasks::libero {
 namespace fs = std::filesystem;

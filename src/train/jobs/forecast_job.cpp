@@ -5,12 +5,12 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "data/csv.h"
-#include "data/date_text.h"
-#include "data/forecast_windows.h"
-#include "data/future_dates.h"
-#include "data/split.h"
 #include "models/informer/informer.h"
+#include "tables/csv.h"
+#include "tables/date_text.h"
+#include "tables/forecast_windows.h"
+#include "tables/future_dates.h"
+#include "tables/split.h"
 #include "train/jobs/job.h"
 #include "train/run.h"
 
@@ -49,10 +49,10 @@ class ForecastJob final : public Job {
     run.drop_last = true;
     fields.section("data", [&] {
       fields.add("path", path_, "the CSV file");
-      fields.section("csv", [&] { data::describe(fields, csv_); });
-      fields.section("split", [&] { data::describe(fields, split_); });
-      fields.section("windows", [&] { data::describe(fields, windows_); });
-      fields.section("scaler", [&] { data::describe(fields, scaler_); });
+      fields.section("csv", [&] { tables::describe(fields, csv_); });
+      fields.section("split", [&] { tables::describe(fields, split_); });
+      fields.section("windows", [&] { tables::describe(fields, windows_); });
+      fields.section("scaler", [&] { tables::describe(fields, scaler_); });
     });
     fields.section("model", [&] { models::describe(fields, model_); });
     fields_ = &fields;
@@ -65,14 +65,14 @@ class ForecastJob final : public Job {
   void load() override {
     COHORT_THROW_UNLESS(!path_.empty(), "which file? write data.path=FILE.csv");
     if (model_.embed != "timeF") windows_.time_encoding = "fields";
-    const data::Table table = data::read_csv(path_, csv_);
-    const data::TimeSplit split = data::split_by_time(table.rows(), split_, table.name());
-    series_ = data::ForecastSeries::make(table, split.train, windows_, scaler_);
-    const data::RowRange ranges[] = {split.train, split.validation, split.test};
+    const tables::Table table = tables::read_csv(path_, csv_);
+    const tables::TimeSplit split = tables::split_by_time(table.rows(), split_, table.name());
+    series_ = tables::ForecastSeries::make(table, split.train, windows_, scaler_);
+    const tables::RowRange ranges[] = {split.train, split.validation, split.test};
     for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest}) {
-      const data::RowRange range = ranges[static_cast<int>(part)];
+      const tables::RowRange range = ranges[static_cast<int>(part)];
       if (range.size() > 0)
-        parts_[static_cast<int>(part)] = std::make_shared<data::ForecastWindows>(series_, range, to_string(part));
+        parts_[static_cast<int>(part)] = std::make_shared<tables::ForecastWindows>(series_, range, to_string(part));
     }
     take_lengths();
     follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
@@ -83,44 +83,44 @@ class ForecastJob final : public Job {
                         "data.csv.date_columns, or train the regressor on tables without time",
                         path_);
     check_time_features();
-    follow_data(*fields_, "model.freq", model_.freq, std::string(data::frequency_letter(*series_->frequency())));
+    follow_data(*fields_, "model.freq", model_.freq, std::string(tables::frequency_letter(*series_->frequency())));
   }
 
   /// One window: the file's last seq_len rows, and the pred_len rows behind its end.
   PredictionRequest load_request(const config::Json& statistics, const std::string&) override {
     if (model_.embed != "timeF") windows_.time_encoding = "fields";
-    const data::Scaler scaler = data::Scaler::from_json(statistics, "the checkpoint's statistics");
-    const data::Table known = data::read_csv(path_, csv_);
+    const tables::Scaler scaler = tables::Scaler::from_json(statistics, "the checkpoint's statistics");
+    const tables::Table known = tables::read_csv(path_, csv_);
     const std::int64_t rows = known.rows();
     COHORT_THROW_UNLESS(rows >= windows_.seq_len, "{}: {} rows, but a forecast looks back {} (data.windows.seq_len)",
                         path_, rows, windows_.seq_len);
-    std::vector<std::string> dates = known.names(data::ColumnKind::kDate);
+    std::vector<std::string> dates = known.names(tables::ColumnKind::kDate);
     if (!windows_.date_column.empty()) dates = {windows_.date_column};
     COHORT_THROW_UNLESS(dates.size() == 1,
                         "{}: {} date columns; name the one that counts with data.windows.date_column", path_,
                         dates.size());
     const auto past = known.column(dates.front()).float64();
-    const data::Frequency frequency =
-        windows_.freq == "auto" ? data::infer_frequency(past) : data::parse_frequency(windows_.freq);
-    const std::vector<double> future = data::dates_after(past, frequency, windows_.pred_len);
+    const tables::Frequency frequency =
+        windows_.freq == "auto" ? tables::infer_frequency(past) : tables::parse_frequency(windows_.freq);
+    const std::vector<double> future = tables::dates_after(past, frequency, windows_.pred_len);
     // What a forecast is to find stands as a value that the decoder never sees: it gets zeros there.
-    data::Table table(known.name());
-    for (const data::Column& column : known.columns()) {
-      if (column.kind() == data::ColumnKind::kText) continue;
+    tables::Table table(known.name());
+    for (const tables::Column& column : known.columns()) {
+      if (column.kind() == tables::ColumnKind::kText) continue;
       std::vector<double> values;
       for (std::int64_t row = 0; row < rows; ++row) values.push_back(column.at(row));
       if (column.name() == dates.front())
         values.insert(values.end(), future.begin(), future.end());
       else
         values.resize(values.size() + future.size(), values.back());
-      table.add(data::Column(column.name(), values, column.kind()));
+      table.add(tables::Column(column.name(), values, column.kind()));
     }
-    series_ = data::ForecastSeries::make(table, scaler, windows_);
+    series_ = tables::ForecastSeries::make(table, scaler, windows_);
     take_lengths();
     PredictionRequest request{.label = dates.front()};
-    for (const double date : future) request.labels.push_back(data::format_date(date));
-    request.samples = std::make_shared<data::ForecastWindows>(series_, data::RowRange{rows, rows + windows_.pred_len},
-                                                              "rows to forecast");
+    for (const double date : future) request.labels.push_back(tables::format_date(date));
+    request.samples = std::make_shared<tables::ForecastWindows>(
+        series_, tables::RowRange{rows, rows + windows_.pred_len}, "rows to forecast");
     return request;
   }
 
@@ -197,7 +197,7 @@ class ForecastJob final : public Job {
 
   /// Informer embeds what the frequency of the rows gives it; some frequencies give it too little.
   void check_time_features() const {
-    const std::string letter = data::frequency_letter(*series_->frequency());
+    const std::string letter = tables::frequency_letter(*series_->frequency());
     COHORT_THROW_UNLESS(letter != "y",
                         "{}: its rows are a year apart, and yearly dates give no time features, which Informer embeds; "
                         "set data.freq=m (the month), or train the regressor",
@@ -211,17 +211,17 @@ class ForecastJob final : public Job {
                         path_, model_.embed, letter, series_->n_mark());
   }
 
-  data::Scaler target_scaler() const { return series_->scaler().select(target_names()); }
+  tables::Scaler target_scaler() const { return series_->scaler().select(target_names()); }
 
   const config::Fields* fields_ = nullptr;
   std::string path_;
-  data::CsvSettings csv_;
-  data::SplitSettings split_;
-  data::WindowSettings windows_;
-  data::ScalerSettings scaler_;
+  tables::CsvSettings csv_;
+  tables::SplitSettings split_;
+  tables::WindowSettings windows_;
+  tables::ScalerSettings scaler_;
   models::InformerSettings model_;
-  std::shared_ptr<const data::ForecastSeries> series_;
-  std::shared_ptr<const data::ForecastWindows> parts_[3];
+  std::shared_ptr<const tables::ForecastSeries> series_;
+  std::shared_ptr<const tables::ForecastWindows> parts_[3];
 };
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "data/csv.h"
-#include "data/regression_rows.h"
-#include "data/split.h"
 #include "models/regressor/regressor.h"
+#include "tables/csv.h"
+#include "tables/regression_rows.h"
+#include "tables/split.h"
 #include "train/jobs/job.h"
 #include "train/run.h"
 
@@ -53,10 +53,10 @@ class RegressionJob final : public Job {
     columns_.n_targets = 2;
     fields.section("data", [&] {
       fields.add("path", path_, "the CSV file");
-      fields.section("csv", [&] { data::describe(fields, csv_); });
-      fields.section("split", [&] { data::describe(fields, split_); });
-      fields.section("columns", [&] { data::describe(fields, columns_); });
-      fields.section("scaler", [&] { data::describe(fields, scaler_); });
+      fields.section("csv", [&] { tables::describe(fields, csv_); });
+      fields.section("split", [&] { tables::describe(fields, split_); });
+      fields.section("columns", [&] { tables::describe(fields, columns_); });
+      fields.section("scaler", [&] { tables::describe(fields, scaler_); });
     });
     fields.section("model", [&] { models::describe(fields, model_); });
     fields_ = &fields;
@@ -66,40 +66,40 @@ class RegressionJob final : public Job {
 
   void load() override {
     COHORT_THROW_UNLESS(!path_.empty(), "which file? write data.path=FILE.csv");
-    const data::Table table = data::read_csv(path_, csv_);
-    data::RowSplit split = data::split_rows(table.rows(), split_, table.name());
-    table_ = data::RegressionTable::make(table, split.train, columns_, scaler_);
+    const tables::Table table = tables::read_csv(path_, csv_);
+    tables::RowSplit split = tables::split_rows(table.rows(), split_, table.name());
+    table_ = tables::RegressionTable::make(table, split.train, columns_, scaler_);
     std::vector<std::int64_t>* rows[] = {&split.train, &split.validation, &split.test};
     for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest})
       if (auto& list = *rows[static_cast<int>(part)]; !list.empty())
         parts_[static_cast<int>(part)] =
-            std::make_shared<data::RegressionRows>(table_, std::move(list), to_string(part));
+            std::make_shared<tables::RegressionRows>(table_, std::move(list), to_string(part));
     follow_data(*fields_, "model.inputs", model_.inputs, static_cast<int>(table_->inputs().size()));
     follow_data(*fields_, "model.outputs", model_.outputs, static_cast<int>(table_->targets().size()));
   }
 
   PredictionRequest load_request(const config::Json& statistics, const std::string&) override {
-    const data::Scaler scaler = data::Scaler::from_json(statistics, "the checkpoint's statistics");
+    const tables::Scaler scaler = tables::Scaler::from_json(statistics, "the checkpoint's statistics");
     // The scaler's columns are the inputs, then the targets.
-    data::RegressionSettings columns;
+    tables::RegressionSettings columns;
     for (std::size_t i = 0; i < scaler.size(); ++i)
       (static_cast<int>(i) < model_.inputs ? columns.inputs : columns.targets).push_back(scaler.statistics(i).name);
-    data::Table table = data::read_csv(path_, csv_);
+    tables::Table table = tables::read_csv(path_, csv_);
     PredictionRequest request{.label = "row", .has_truth = true};
     const auto n_rows = static_cast<std::size_t>(table.rows());
     for (const std::string& target : columns.targets)
       if (!table.find(target)) {
         request.has_truth = false;
         const double mean = scaler.statistics(scaler.index_of(target)).mean;
-        table.add(data::Column(target, std::vector<double>(n_rows, mean)));
+        table.add(tables::Column(target, std::vector<double>(n_rows, mean)));
       }
-    table_ = data::RegressionTable::make(table, scaler, columns);
+    table_ = tables::RegressionTable::make(table, scaler, columns);
     std::vector<std::int64_t> rows(n_rows);
     for (std::size_t i = 0; i < n_rows; ++i) {
       rows[i] = static_cast<std::int64_t>(i);
       request.labels.push_back(std::to_string(i));
     }
-    request.samples = std::make_shared<data::RegressionRows>(table_, std::move(rows), "rows to predict");
+    request.samples = std::make_shared<tables::RegressionRows>(table_, std::move(rows), "rows to predict");
     return request;
   }
 
@@ -133,13 +133,13 @@ class RegressionJob final : public Job {
  private:
   const config::Fields* fields_ = nullptr;
   std::string path_;
-  data::CsvSettings csv_;
-  data::SplitSettings split_;
-  data::RegressionSettings columns_;
-  data::ScalerSettings scaler_;
+  tables::CsvSettings csv_;
+  tables::SplitSettings split_;
+  tables::RegressionSettings columns_;
+  tables::ScalerSettings scaler_;
   models::RegressorSettings model_;
-  std::shared_ptr<const data::RegressionTable> table_;
-  std::shared_ptr<const data::RegressionRows> parts_[3];
+  std::shared_ptr<const tables::RegressionTable> table_;
+  std::shared_ptr<const tables::RegressionRows> parts_[3];
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/xml_tree.h"
 #include "tasks/libero/compose/bddl.h"
-#include "tasks/libero/compose/xml_tree.h"
 
 namespace cohort::tasks::libero::compose {
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "tasks/libero/compose/xml_tree.h"
+#include "formats/xml_tree.h"
 
 namespace cohort::tasks::libero::compose {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "core/pickle.h"
-#include "core/stored_zip.h"
+#include "formats/pickle.h"
+#include "formats/stored_zip.h"
 
 namespace cohort::tasks::libero::compose {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <filesystem>
 
-#include "tasks/libero/npy.h"
+#include "formats/npy.h"
 
 namespace cohort::tasks::libero::compose {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tasks/libero/compose/xml_tree.h"
+#include "formats/xml_tree.h"
 
 namespace cohort::tasks::libero::compose {
 

@@ -1,0 +1,229 @@
+#include "tables/date_text.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "core/error.h"
+#include "tables/number_text.h"
+
+namespace cohort::tables {
+namespace {
+
+constexpr double kSecondsPerDay = 86400;
+
+std::int64_t days_since_epoch(int year, int month, int day) {
+  using namespace std::chrono;
+  return sys_days(std::chrono::year(year) / std::chrono::month(static_cast<unsigned>(month)) /
+                  std::chrono::day(static_cast<unsigned>(day)))
+      .time_since_epoch()
+      .count();
+}
+
+/// Reads from the front of a text.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : rest_(text) {}
+  bool at_end() const { return rest_.empty(); }
+  char peek() const { return rest_.empty() ? '\0' : rest_.front(); }
+  bool take(char c) {
+    if (peek() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  /// Digits, at most `most`, as a number; their count, 0 where there are none.
+  int digits(int most, int& value) {
+    int count = 0;
+    value = 0;
+    while (count < most && count < static_cast<int>(rest_.size()) && rest_[static_cast<std::size_t>(count)] >= '0' &&
+           rest_[static_cast<std::size_t>(count)] <= '9') {
+      value = value * 10 + (rest_[static_cast<std::size_t>(count)] - '0');
+      ++count;
+    }
+    rest_.remove_prefix(static_cast<std::size_t>(count));
+    return count;
+  }
+  void skip_blanks() {
+    while (peek() == ' ') rest_.remove_prefix(1);
+  }
+  bool take_word(std::string_view lower) {
+    if (rest_.size() < lower.size()) return false;
+    for (std::size_t i = 0; i < lower.size(); ++i)
+      if ((rest_[i] | 0x20) != lower[i]) return false;
+    rest_.remove_prefix(lower.size());
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+struct DateParts {
+  int year = 0, month = 0, day = 0;
+};
+
+const char* read_day(Cursor& cursor, DateOrder order, DateParts& parts) {
+  int number[3];
+  int width[3];
+  width[0] = cursor.digits(8, number[0]);
+  if (width[0] == 0) return "it does not start with a number";
+  if (width[0] == 8) {
+    parts = {number[0] / 10000, number[0] / 100 % 100, number[0] % 100};
+    if (order != DateOrder::kYearMonthDay) return "eight digits in a row are read as YYYYMMDD only";
+    return nullptr;
+  }
+  const char mark = cursor.peek();
+  if (mark != '-' && mark != '/' && mark != '.') return "the date has no -, / or . between its numbers";
+  for (int i = 1; i < 3; ++i) {
+    if (!cursor.take(mark)) return "a date is three numbers with the same mark between them";
+    width[i] = cursor.digits(4, number[i]);
+    if (width[i] == 0) return "a date is three numbers";
+  }
+  int year = 0, month = 1, day = 2;
+  if (order == DateOrder::kDayMonthYear) day = 0, month = 1, year = 2;
+  if (order == DateOrder::kMonthDayYear) month = 0, day = 1, year = 2;
+  if (width[year] != 4)
+    return order == DateOrder::kYearMonthDay && width[2] == 4
+               ? "the year stands last: set data.csv.date_order=dmy or mdy"
+               : "the year does not have four digits where data.csv.date_order puts it";
+  if (width[month] > 2 || width[day] > 2) return "month and day have at most two digits";
+  parts = {number[year], number[month], number[day]};
+  return nullptr;
+}
+
+const char* read_time(Cursor& cursor, double& seconds) {
+  int hour = 0, minute = 0, second = 0;
+  double fraction = 0;
+  if (cursor.digits(2, hour) == 0) return "the time of day does not start with an hour";
+  if (cursor.take(':')) {
+    if (cursor.digits(2, minute) != 2) return "minutes have two digits";
+    if (cursor.take(':')) {
+      if (cursor.digits(2, second) != 2) return "seconds have two digits";
+      if (cursor.take('.') || cursor.take(',')) {
+        double unit = 0.1;
+        int digit = 0;
+        if (cursor.digits(1, digit) == 0) return "a fraction of a second has digits";
+        std::int64_t value = digit, scale = 10;
+        while (cursor.digits(1, digit) == 1) {
+          if (scale < 1000000000) {
+            value = value * 10 + digit;
+            scale *= 10;
+          }
+        }
+        unit = static_cast<double>(scale);
+        fraction = static_cast<double>(value) / unit;
+      }
+    }
+  }
+  cursor.skip_blanks();
+  const bool am = cursor.take_word("am");
+  const bool pm = !am && cursor.take_word("pm");
+  if (am || pm) {
+    if (hour < 1 || hour > 12) return "an hour with AM or PM is 1 to 12";
+    hour = hour % 12 + (pm ? 12 : 0);
+  }
+  if (hour > 23) return "the hour is above 23";
+  if (minute > 59) return "the minute is above 59";
+  if (second > 59) return "the second is above 59";
+  seconds = hour * 3600.0 + minute * 60.0 + second + fraction;
+  return nullptr;
+}
+
+const char* read_zone(Cursor& cursor, double& offset) {
+  offset = 0;
+  if (cursor.take('Z') || cursor.take('z')) return nullptr;
+  const bool minus = cursor.peek() == '-';
+  if (!minus && cursor.peek() != '+') return nullptr;
+  cursor.take(minus ? '-' : '+');
+  int hours = 0, minutes = 0;
+  if (cursor.digits(2, hours) != 2) return "a zone is Z or +HH:MM";
+  cursor.take(':');
+  if (!cursor.at_end() && cursor.digits(2, minutes) != 2) return "a zone is Z or +HH:MM";
+  if (hours > 14 || minutes > 59) return "the zone is more than 14 hours from UTC";
+  offset = (hours * 60 + minutes) * (minus ? -60.0 : 60.0);
+  return nullptr;
+}
+
+}  // namespace
+
+DateOrder parse_date_order(const std::string& text) {
+  if (text == "ymd") return DateOrder::kYearMonthDay;
+  if (text == "dmy") return DateOrder::kDayMonthYear;
+  if (text == "mdy") return DateOrder::kMonthDayYear;
+  throw Error(format("data.csv.date_order={}: write ymd, dmy or mdy", text));
+}
+
+const char* parse_date(std::string_view text, DateOrder order, double& seconds) {
+  Cursor cursor(text);
+  DateParts date;
+  if (const char* wrong = read_day(cursor, order, date)) return wrong;
+  if (date.month < 1 || date.month > 12) return "there is no such month";
+  if (date.day < 1 || date.day > days_in_month(date.year, date.month)) return "the month has no such day";
+  double time = 0, offset = 0;
+  const bool t = cursor.take('T') || cursor.take('t');
+  if (!t && cursor.peek() == ' ') cursor.skip_blanks();
+  if (t || !cursor.at_end()) {
+    if (const char* wrong = read_time(cursor, time)) return wrong;
+    cursor.skip_blanks();
+    if (const char* wrong = read_zone(cursor, offset)) return wrong;
+  }
+  cursor.skip_blanks();
+  if (!cursor.at_end()) return "there is text after it";
+  seconds = static_cast<double>(days_since_epoch(date.year, date.month, date.day)) * kSecondsPerDay + time - offset;
+  return nullptr;
+}
+
+bool looks_like_date(std::string_view text) {
+  double ignored = 0;
+  if (text.size() < 8 || parse_number(text, '.', ignored) || parse_number(text, ',', ignored)) return false;
+  for (const DateOrder order : {DateOrder::kYearMonthDay, DateOrder::kDayMonthYear, DateOrder::kMonthDayYear})
+    if (parse_date(text, order, ignored) == nullptr) return true;
+  return false;
+}
+
+int days_in_month(int year, int month) {
+  constexpr int kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return month == 2 && leap ? 29 : kDays[month - 1];
+}
+
+CalendarFields calendar_fields(double seconds) {
+  constexpr double kLargest = 30000.0 * 365 * kSecondsPerDay;  // std::chrono::year ends at 32767
+  COHORT_THROW_UNLESS(std::abs(seconds) < kLargest, "{} s since 1970 is no date of the calendar", seconds);
+  const double whole_days = std::floor(seconds / kSecondsPerDay);
+  const auto day_number = static_cast<std::int64_t>(whole_days);
+  const auto in_day = static_cast<int>(std::floor(seconds - whole_days * kSecondsPerDay));
+  const std::chrono::sys_days day{std::chrono::days(day_number)};
+  const std::chrono::year_month_day date(day);
+  CalendarFields f;
+  f.year = static_cast<int>(date.year());
+  f.month = static_cast<int>(static_cast<unsigned>(date.month()));
+  f.day = static_cast<int>(static_cast<unsigned>(date.day()));
+  f.hour = in_day / 3600;
+  f.minute = in_day / 60 % 60;
+  f.second = in_day % 60;
+  f.weekday = static_cast<int>(((day_number + 3) % 7 + 7) % 7);  // 1970-01-01 was a Thursday
+  f.day_of_year = static_cast<int>(day_number - days_since_epoch(f.year, 1, 1)) + 1;
+  // The week belongs to the year of its Thursday.
+  const std::int64_t thursday = day_number - f.weekday + 3;
+  const std::chrono::year_month_day of_thursday(std::chrono::sys_days{std::chrono::days(thursday)});
+  f.iso_week = static_cast<int>((thursday - days_since_epoch(static_cast<int>(of_thursday.year()), 1, 1)) / 7) + 1;
+  return f;
+}
+
+double seconds_since_epoch(int year, int month, int day, int hour, int minute, int second) {
+  return static_cast<double>(days_since_epoch(year, month, day)) * kSecondsPerDay + hour * 3600.0 + minute * 60.0 +
+         second;
+}
+
+std::string format_date(double seconds) {
+  const CalendarFields f = calendar_fields(seconds);
+  std::string text = format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", f.year, f.month, f.day, f.hour, f.minute, f.second);
+  const double fraction = seconds - std::floor(seconds);
+  if (fraction > 0) {
+    std::string digits = format("{:.6f}", fraction);
+    if (digits.front() == '0') text += digits.substr(1);
+  }
+  return text;
+}
+
+}  // namespace cohort::tables
