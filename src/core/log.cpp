@@ -55,7 +55,6 @@ struct State {
   bool had_file = false;  ///< early lines are kept until then
   Level level = Level::kInfo;
   bool console_on = true;
-  std::string prefix;
   void (*before)() = nullptr;
   void (*after)() = nullptr;
 
@@ -111,7 +110,7 @@ void guarded(LogFile& file, Write&& do_write) {
   } catch (const std::exception& e) {
     if (std::exchange(file.failed, true)) return;
     const std::string text =
-        format("{}cannot write the log file {}: {}; lines will be missing in it", state().prefix, file.path, e.what());
+        format("cannot write the log file {}: {}; lines will be missing in it", file.path, e.what());
     to_console(spdlog::details::log_msg(spdlog::string_view_t(), spdlog::level::err, spdlog::string_view_t(text)));
   }
 }
@@ -130,11 +129,6 @@ void to_files(const spdlog::details::log_msg& line) {
 void set_level(Level level) {
   std::lock_guard lock(state().mutex);
   state().level = level;
-}
-
-void set_prefix(std::string prefix) {
-  std::lock_guard lock(state().mutex);
-  state().prefix = std::move(prefix);
 }
 
 void set_console(bool on) {
@@ -180,7 +174,7 @@ void write(Level level, std::string_view message) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   if (level < s.level) return;
-  const std::string text = s.prefix + std::string(message);
+  const std::string text(message);
   const spdlog::details::log_msg line = log_line(spdlog::log_clock::now(), level, text);
   to_files(line);
   if (!s.had_file && s.early.size() < kMostEarlyLines) s.early.push_back({line.time, level, text});
@@ -190,7 +184,7 @@ void write(Level level, std::string_view message) {
 void write_to_files(Level level, std::string_view message) {
   State& s = state();
   std::lock_guard lock(s.mutex);
-  const std::string text = s.prefix + std::string(message);
+  const std::string text(message);
   to_files(log_line(spdlog::log_clock::now(), level, text));
 }
 

@@ -14,9 +14,6 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 /// Messages below this level are dropped. Default kInfo.
 void set_level(Level level);
 
-/// Sets the label that stands before every message on standard error and in files, e.g. "[rank 1] ". Empty by default.
-void set_prefix(std::string prefix);
-
 /// Messages of other ranks than 0 are usually repetitions: off drops everything below kWarning on standard error; files
 /// still get all. Default on.
 void set_console(bool on);

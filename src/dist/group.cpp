@@ -350,13 +350,6 @@ std::vector<std::string> Group::all_gather_bytes(const std::string& bytes) {
   return result;
 }
 
-std::vector<std::string> Group::gather_bytes(const std::string& bytes, int root) {
-  // Small objects: gathering everywhere costs no more than the latency of gathering to one, and NCCL has no gather.
-  std::vector<std::string> all = all_gather_bytes(bytes);
-  if (rank() != root) all.clear();
-  return all;
-}
-
 std::string Group::broadcast_bytes(const std::string& bytes, int root) {
   at::Tensor size = at::full({1}, static_cast<std::int64_t>(bytes.size()), at::kLong);
   broadcast(size, root);

@@ -55,9 +55,8 @@ class Group {
   void broadcast(at::Tensor& tensor, int root = 0);
   /// One tensor per rank, in rank order. Sizes may differ between ranks in the first dimension only.
   std::vector<at::Tensor> all_gather(const at::Tensor& tensor);
-  /// Small objects as bytes, in rank order. gather_bytes returns an empty list on ranks other than root.
+  /// Small objects as bytes, in rank order.
   std::vector<std::string> all_gather_bytes(const std::string& bytes);
-  std::vector<std::string> gather_bytes(const std::string& bytes, int root = 0);
   /// root's bytes on all ranks.
   std::string broadcast_bytes(const std::string& bytes, int root = 0);
   /// Waits for all ranks; `timeout` other than the group's only with Gloo.

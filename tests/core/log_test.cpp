@@ -63,7 +63,6 @@ class Log : public ::testing::Test {
   }
   void TearDown() override {
     log::remove_file(file());
-    log::set_prefix("");
     log::set_console(true);
     log::set_level(log::Level::kInfo);
     log::set_console_guard(nullptr, nullptr);
@@ -81,11 +80,10 @@ int lines_in(const std::string& text) {
 TEST_F(Log, LinesGoToStandardErrorAndToTheFile) {
   StandardError error(folder_ / "stderr");
   log::add_file(file());
-  log::set_prefix("[rank 1] ");
   log::info("loss {:.2f}", 0.5);
   log::debug("too quiet");
   const std::string console = error.text();
-  EXPECT_TRUE(console.ends_with(" info [rank 1] loss 0.50\n")) << console;
+  EXPECT_TRUE(console.ends_with(" info loss 0.50\n")) << console;
   EXPECT_EQ(read_file(file()), console);
 }
 

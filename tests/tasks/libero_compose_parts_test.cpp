@@ -80,8 +80,10 @@ TEST(Bddl, DamagedProblemsNeverCrashTheReader) {
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::string damaged = whole;
     damaged[i] = "()-; x"[i % 6];
-    message_of([&] { read_problem(damaged, "x"); });
-    message_of([&] { read_problem(whole.substr(0, i), "x"); });
+    for (const std::string& text : {damaged, whole.substr(0, i)}) {
+      const std::string message = message_of([&] { read_problem(text, "x"); });
+      EXPECT_TRUE(message.empty() || message.starts_with("x")) << message;
+    }
   }
 }
 
