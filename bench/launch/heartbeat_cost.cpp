@@ -113,7 +113,7 @@ Trained train_once(std::int64_t width, std::int64_t batch, std::int64_t steps, d
   return result;
 }
 
-int run(int argc, char** argv) {
+int measure(int argc, char** argv) {
   int rounds = 5;
   std::int64_t steps = 3000, width = 64, batch = 32;
   bench::Options options("The cost of a rank's beats and status file per training step");
@@ -181,5 +181,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program("bench_heartbeat_cost", [&] { return run(argc, argv); });
+  return bench::run_program("bench_heartbeat_cost", [&] { return measure(argc, argv); });
 }

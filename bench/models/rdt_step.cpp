@@ -222,7 +222,7 @@ int run_rank(const std::string& which, std::int64_t batch_size, int steps, int z
   return 0;
 }
 
-int run(int argc, char** argv) {
+int measure(int argc, char** argv) {
   tensors::settle_processor();
   std::string which = "small", precision = "fp32", optimizer = "adamw";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
@@ -309,5 +309,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return bench::run_program("rdt_step", [&] { return run(argc, argv); });
+  return bench::run_program("rdt_step", [&] { return measure(argc, argv); });
 }

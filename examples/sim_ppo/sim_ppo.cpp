@@ -33,7 +33,7 @@ int main(int argc, char** argv) try {
   // Which process is this, and who are the others? (LOCAL_RANK, init_process_group)
   at::set_num_threads(1);
   const std::shared_ptr<dist::Group> group = dist::Group::create(dist::read_rank_environment());
-  rl::GroupRanks ranks(*group);
+  rl::GroupRanks ranks(group);
   const rl::Shares shares = rl::share_environments(environments, kSteps, settings.num_mini_batches, ranks);
 
   // This rank's share of the environments. What one does depends on its global id, not on who computes it.
@@ -41,9 +41,11 @@ int main(int argc, char** argv) try {
   const auto task = tasks::make_task(name, {.n_envs = n});
   rl::Environments world(*task, kSeed, shares.first_environment(), /*staggered=*/true);
 
-  // Every rank has the same weights: they are drawn from the seed.
-  rl::ActorCritic networks(policy, task->spec(), kSeed);
-  rl::Ppo ppo(networks, settings, {.ranks = &ranks});
+  // Every rank has the same weights: they are drawn from the seed. The strategy averages their gradients over the ranks.
+  const auto learner = std::make_shared<rl::ActorCritic>(policy, task->spec(), kSeed);
+  rl::ActorCritic& networks = *learner;
+  const std::shared_ptr<parallel::Strategy> strategy = ranks.strategy(learner, DeviceId{});
+  rl::Ppo ppo(networks, settings, {.strategy = strategy.get()});
   const std::int64_t width = networks.action_width();
   rl::Rollout rollout(kSteps, n, networks.observation_width(), width);
 

@@ -168,11 +168,10 @@ void PpoLearner::build(run::Run& run) {
   const int steps = recurrent ? 1 : settings_.runner.num_steps_per_env;
   shares_ = share_environments(settings_.n_envs, steps, settings_.algorithm.num_mini_batches, ranks());
   const std::int64_t samples = steps * shares_.environments / settings_.algorithm.num_mini_batches;
-  COHORT_THROW_UNLESS(
-      samples >= std::ssize(devices_),
-      "devices names {}, which share every minibatch, and a minibatch has {} {}: raise n_envs, lower "
-      "algorithm.num_mini_batches, or name fewer devices",
-      devices_.size(), samples, recurrent ? "environments" : "transitions");
+  COHORT_THROW_UNLESS(samples >= std::ssize(devices_),
+                      "devices names {}, which share every minibatch, and a minibatch has {} {}: raise n_envs, lower "
+                      "algorithm.num_mini_batches, or name fewer devices",
+                      devices_.size(), samples, recurrent ? "environments" : "transitions");
   const auto need_memory_of = [&](const tasks::Task& task) {
     need_memory_for(settings_, task.spec(), run.environment(), ranks().size());
   };

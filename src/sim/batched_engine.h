@@ -95,8 +95,8 @@ class BatchedEngine : public Engine {
   template <class F>
   void for_state(F f);
   std::array<void*, kFieldCount> memory_{};
-  std::vector<std::uint8_t> state_copy_;              // of for_state(), where it is not the host's
-  std::bitset<kFieldCount + 1> written_in_copy_;      // which of its arrays were asked for to be written
+  std::vector<std::uint8_t> state_copy_;          // of for_state(), where it is not the host's
+  std::bitset<kFieldCount + 1> written_in_copy_;  // which of its arrays were asked for to be written
 };
 
 }  // namespace cohort::sim

@@ -16,7 +16,6 @@ namespace cohort::tables {
 namespace {
 using data::OwnFolder;
 
-
 using ColumnNames = std::vector<std::string>;
 
 Table read_text(const std::string& text, const CsvSettings& settings = {}) {

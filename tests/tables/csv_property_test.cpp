@@ -17,7 +17,6 @@ namespace cohort::tables {
 namespace {
 using data::TestRandom;
 
-
 struct Invented {
   std::string text;
   std::vector<std::vector<double>> numbers;     // by number column

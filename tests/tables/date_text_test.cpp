@@ -11,7 +11,6 @@ namespace cohort::tables {
 namespace {
 using data::TestRandom;
 
-
 double read(const char* text, DateOrder order = DateOrder::kYearMonthDay) {
   double seconds = -1;
   const char* wrong = parse_date(text, order, seconds);

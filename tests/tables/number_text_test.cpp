@@ -17,7 +17,6 @@ namespace cohort::tables {
 namespace {
 using data::TestRandom;
 
-
 /// The C library's strtod is exactly rounded (glibc), and knows nothing of ours.
 void expect_as_strtod(const std::string& text) {
   char* rest = nullptr;
