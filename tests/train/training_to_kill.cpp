@@ -18,7 +18,7 @@ namespace {
 using namespace cohort;
 using namespace cohort::train;
 
-int train(const std::filesystem::path& folder, const std::string& cpu_reduction, std::chrono::milliseconds pause) {
+int train_on(const std::filesystem::path& folder, const std::string& cpu_reduction, std::chrono::milliseconds pause) {
   at::set_num_threads(1);
   const auto environment = dist::read_rank_environment();
   // Dropout from LibTorch's own generator, whose state is another one on every rank.
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return train(argv[1], argc > 2 ? argv[2] : "auto", std::chrono::milliseconds(argc > 3 ? std::atoi(argv[3]) : 0));
+    return train_on(argv[1], argc > 2 ? argv[2] : "auto", std::chrono::milliseconds(argc > 3 ? std::atoi(argv[3]) : 0));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
