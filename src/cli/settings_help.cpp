@@ -41,7 +41,7 @@ std::vector<const Entry*> meant_by(const std::string& key, const std::vector<Ent
   return found;
 }
 
-/// "train", and of a group with many settings "model.rdt": what a screen can hold.
+/// "train", and of a group with many settings "model.NAME": what a screen can hold.
 std::vector<std::pair<std::string, int>> groups_of(const std::vector<Entry>& entries,
                                                    const std::vector<std::string>& basic) {
   constexpr int kMany = 60;

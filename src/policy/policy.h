@@ -32,6 +32,7 @@ struct Observation {
 struct LearntTask {
   std::string name;                             ///< empty: it does not say
   std::map<std::string, std::string> settings;  ///< by key, the engine among them
+  std::string remedy;                           ///< what to type for the same; may be empty
 };
 
 struct Spec {

@@ -25,7 +25,7 @@ struct LoadSettings {
   /// Whose statistics actions are given back by: a path of data.paths, where each data set was normalised by its own.
   std::string data_set;
   std::int64_t exec_horizon = 0;  ///< actions of a chunk that are executed; 0: as it was trained, or all that there are
-  /// Of settings that need no other weights, e.g. model.diffusion.sampler.num_inference_timesteps=16.
+  /// Of settings that need no other weights, KEY=VALUE, e.g. a sampler's steps.
   std::vector<std::string> overrides;
   /// No task is at hand that says what can be observed: a policy that knows it only from its task makes that task. And
   /// settings that have no meaning for this policy are refused, since they can be for no other.

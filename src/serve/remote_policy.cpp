@@ -78,6 +78,7 @@ class RemotePolicy final : public policy::Policy {
         "leave "
         "the flag out to send the task's own observations";
     spec_.learnt.settings = {{"warmup_steps", format("{}", kLiberoWait)}};
+    spec_.learnt.remedy = "protocol=lerobot has them";
   }
 
   const policy::Spec& spec() const override { return spec_; }

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <optional>
 
-#include "launch/rank_page.h"
+#include "dist/recovery.h"
 #include "models/segment.h"
 #include "parallel/parameter_shards.h"
 #include "train/batches_in_flight.h"

@@ -188,7 +188,11 @@ class QuadrupedVelocity final : public SceneTask {
     const ArrayView mass = engine.parameter(sim::Parameter::kLinkMass),
                     friction = engine.parameter(sim::Parameter::kGeomFriction);
     const auto put = [](const ArrayView& view, std::int64_t env, std::int64_t item, float value) {
-      static_cast<float*>(view.data)[env * view.strides[0] + item * view.strides[1]] = value;
+      const std::int64_t at = env * view.strides[0] + item * view.strides[1];
+      if (view.type == ElementType::kFloat64)  // MuJoCo's
+        static_cast<double*>(view.data)[at] = static_cast<double>(value);
+      else
+        static_cast<float*>(view.data)[at] = value;
     };
     for (const std::int32_t env : envs) {
       put(mass, env, trunk_, trunk_mass_ + static_cast<float>(walk(env).added_mass));
