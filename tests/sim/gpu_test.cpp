@@ -220,8 +220,8 @@ TEST_F(SimOnGpu, ABrokenEnvironmentKeepsItsStateAndLeavesItsNeighboursBitsAlone)
 }
 
 TEST_F(SimOnGpu, ParametersOfTheEnvironmentsGiveTheScalarEnginesBits) {
-  std::vector<float> result[2];
-  for (int way = 0; way < 2; ++way) {
+  std::vector<float> result[3];
+  for (int way = 0; way < 3; ++way) {
     Scene scene(options_on(way > 0));
     scene.add_entity(model_of("walker.xml"));
     scene.build(40);
