@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/real_at.h"
 #include "render/gl_context.h"
 #include "sim/index.h"
 #include "sim/mujoco/handle.h"
@@ -19,11 +20,7 @@ namespace mj = sim::mj;
 
 /// Writes an environment's row of a field into MuJoCo's data.
 void copy_row(const ArrayView& view, int env, double* to) {
-  for (std::int64_t i = 0; i < view.shape[1]; ++i) {
-    const std::int64_t offset = env * view.strides[0] + i * view.strides[1];
-    to[i] = view.type == ElementType::kFloat64 ? static_cast<const double*>(view.data)[offset]
-                                               : static_cast<double>(static_cast<const float*>(view.data)[offset]);
-  }
+  for (std::int64_t i = 0; i < view.shape[1]; ++i) to[i] = real_at(view, env, i);
 }
 
 /// The rows of a picture that OpenGL gives from the bottom to the top.

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/real_at.h"
 #include "render/cuda/raycast.h"
 #include "render/mujoco_renderer.h"
 #include "render/raycast_renderer.h"
@@ -386,20 +387,14 @@ void* Renderer::own_memory(int camera, std::size_t output, std::size_t bytes) {
   return memory.data();
 }
 
-double Renderer::element(const ArrayView& view, std::int64_t row, std::int64_t column) {
-  const std::int64_t offset = row * view.strides[0] + column * view.strides[1];
-  return view.type == ElementType::kFloat64 ? static_cast<const double*>(view.data)[offset]
-                                            : static_cast<double>(static_cast<const float*>(view.data)[offset]);
-}
-
 void Renderer::read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to) {
   const std::size_t n = at(pos.shape[1]) / 3;
   to.pos.resize(n), to.rot.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
     const auto link = static_cast<std::int64_t>(i);
-    for (int k = 0; k < 3; ++k) to.pos[i][at(k)] = element(pos, env, 3 * link + k);
+    for (int k = 0; k < 3; ++k) to.pos[i][at(k)] = real_at(pos, env, 3 * link + k);
     std::array<double, 4> q;
-    for (int k = 0; k < 4; ++k) q[at(k)] = element(quat, env, 4 * link + k);
+    for (int k = 0; k < 4; ++k) q[at(k)] = real_at(quat, env, 4 * link + k);
     to.rot[i] = rotation_of(q);
   }
 }

@@ -10,8 +10,8 @@
 ///
 /// Two renderers: `raycast`, ours, which needs nothing but the processor and gives the same bytes for any number of
 /// environments and threads and any vector width; on a CUDA device it draws by the same source, from the engine's poses
-/// where that runs there, and leaves the pictures there if asked to; and `mujoco`, MuJoCo's own through EGL or OSMesa, for the exact look
-/// of data sets that were made with it. Both draw the scene's present state, of either engine.
+/// where that runs there, and leaves the pictures there if asked to; and `mujoco`, MuJoCo's own through EGL or OSMesa,
+/// for the exact look of data sets that were made with it. Both draw the scene's present state, of either engine.
 ///
 /// A picture shows what MuJoCo's does (its classic renderer, src/render/classic/render_gl3.c in google-deepmind/mujoco,
 /// an OpenGL fixed-function pipeline): geoms and sites of the visible groups, lights, textures, sky and haze.
@@ -149,7 +149,6 @@ class Renderer {
   CameraRecord camera_record(const Request& request) const;
   LensRecord lens(const Request& request) const;
   /// Of a view's row and column, float or double.
-  static double element(const ArrayView& view, std::int64_t row, std::int64_t column);
   /// Puts an environment where Scene::environment_offset() says.
   void move_to_offset(int env, LinkPoses& poses) const;
   const sim::VisualModel& model() const { return *model_; }
@@ -170,8 +169,8 @@ class Renderer {
 };
 
 /// Throws Error for a kind that is not known, settings that make no sense, a scene that is not built, a compiled model
-/// that holds no pictures, for a CUDA device that is not there or a build without CUDA, and for the mujoco renderer where there
-/// is neither EGL nor OSMesa, or no MuJoCo.
+/// that holds no pictures, for a CUDA device that is not there or a build without CUDA, and for the mujoco renderer
+/// where there is neither EGL nor OSMesa, or no MuJoCo.
 /// The renderer refers to the scene, which has to outlive it.
 std::unique_ptr<Renderer> make_renderer(sim::Scene& scene, const RendererSettings& settings = {});
 

@@ -183,7 +183,7 @@ weights::NamedTensors Environments::state() const {
   return state;
 }
 
-void Environments::restore(const weights::NamedTensors& state, const std::string& source) {
+bool Environments::restore(const weights::NamedTensors& state, const std::string& source) {
   const at::Tensor episodes = named(state, "envs.episodes", source), steps = named(state, "envs.steps", source),
                    ended = named(state, "envs.ended", source), counts = named(state, "envs.counts", source);
   const std::int64_t n = size();
@@ -192,10 +192,12 @@ void Environments::restore(const weights::NamedTensors& state, const std::string
                       "{} holds {} environments; here there are {}: keep the task and n_envs", source, episodes.numel(),
                       n);
   for (std::int64_t e = 0; e < n; ++e) episodes_[as_size(e)] = episodes.const_data_ptr<std::int64_t>()[e];
+  bool go_on = true;
   try {
     restore_episodes(state, source);
   } catch (const Error& e) {
     // The run's settings may have changed, and say so.
+    go_on = false;
     log::warning(
         "the episodes that were running begin anew, so that the bits are others than those of a run that never "
         "stopped: {}",
@@ -211,6 +213,7 @@ void Environments::restore(const weights::NamedTensors& state, const std::string
   for (std::int64_t i = 0; i < ended.size(0); ++i, rows += ended.size(1))
     ended_.push_back({rows[0], rows[1], ended.size(1) == 3 ? rows[2] : std::numeric_limits<double>::quiet_NaN()});
   ended_count_ = counts.const_data_ptr<std::int64_t>()[0], broken_count_ = counts.const_data_ptr<std::int64_t>()[1];
+  return go_on;
 }
 
 void Environments::restore_episodes(const weights::NamedTensors& state, const std::string& source) {

@@ -72,8 +72,8 @@ class Environments {
   /// the name of each array of the task's state (n, ...); "envs.ended" (k, 3) float64, "envs.counts" (2) int64.
   weights::NamedTensors state() const;
   /// Throws Error where the state is of other environments. Where it is of the task with other settings, another engine
-  /// or an earlier version, the log says so, and new episodes begin.
-  void restore(const weights::NamedTensors& state, const std::string& source);
+  /// or an earlier version, the log says so, new episodes begin, and the result is false.
+  bool restore(const weights::NamedTensors& state, const std::string& source);
 
  private:
   void restore_episodes(const weights::NamedTensors& state, const std::string& source);

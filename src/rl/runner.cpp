@@ -296,8 +296,8 @@ PpoState PpoRunner::state() {
 
 void PpoRunner::load(const PpoState& state, const std::string& source) {
   const weights::NamedTensors own = share_of_environments(state.environments, shares_, ranks_);
-  environments_.restore(own, source);
-  if (networks_->recurrent()) restore_memory(own, source);
+  // New episodes begin with nothing to remember.
+  if (environments_.restore(own, source) && networks_->recurrent()) restore_memory(own, source);
   // A linear schedule's rate is a function of the iteration: iterate() sets it.
   ppo_.set_learning_rate(ppo_settings_.schedule == "adaptive" ? state.learning_rate : ppo_settings_.learning_rate);
 }

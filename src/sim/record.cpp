@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/real_at.h"
 #include "formats/zip_archive.h"
 
 namespace cohort::sim {
@@ -39,9 +40,7 @@ constexpr Recorded kRecorded[] = {{"time", Field::kTime, "<f4"},
                                   {"status", Field::kStatus, "<i4"}};
 
 float float_at(const ArrayView& view, std::int64_t row, std::int64_t column) {
-  const std::int64_t at = row * view.strides[0] + column * view.strides[1];
-  return view.type == ElementType::kFloat64 ? static_cast<float>(static_cast<const double*>(view.data)[at])
-                                            : static_cast<const float*>(view.data)[at];
+  return static_cast<float>(real_at(view, row, column));
 }
 std::int32_t int_at(const ArrayView& view, std::int64_t row) {
   return static_cast<const std::int32_t*>(view.data)[row * view.strides[0]];

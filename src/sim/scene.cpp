@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/real_at.h"
 #include "sim/backends.h"
 #include "sim/engine_plan.h"
 #include "sim/index.h"
@@ -19,27 +20,14 @@ namespace {
 
 /// One element of a (n, size) view of float, double or int32.
 double load(const ArrayView& v, std::int64_t row, std::int64_t column) {
-  const std::int64_t offset = row * v.strides[0] + column * v.strides[1];
-  switch (v.type) {
-    case ElementType::kFloat32:
-      return static_cast<const float*>(v.data)[offset];
-    case ElementType::kFloat64:
-      return static_cast<const double*>(v.data)[offset];
-    case ElementType::kInt32:
-      return static_cast<const std::int32_t*>(v.data)[offset];
-    default:
-      COHORT_CHECK(false, "no such element type in a scene");
-  }
+  if (v.type == ElementType::kInt32)
+    return static_cast<const std::int32_t*>(v.data)[row * v.strides[0] + column * v.strides[1]];
+  return real_at(v, row, column);
 }
 
 void store(const ArrayView& v, std::int64_t row, std::int64_t column, double value) {
-  const std::int64_t offset = row * v.strides[0] + column * v.strides[1];
-  if (v.type == ElementType::kFloat32) {
-    static_cast<float*>(v.data)[offset] = static_cast<float>(value);
-  } else {
-    COHORT_CHECK(v.type == ElementType::kFloat64, "the field is read only");
-    static_cast<double*>(v.data)[offset] = value;
-  }
+  COHORT_CHECK(v.type != ElementType::kInt32, "the field is read only");
+  set_real_at(v, row, column, value);
 }
 
 /// Throws Error for what no model can have. Names of solvers and the like are the compiler's to know.

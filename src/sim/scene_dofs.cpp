@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/real_at.h"
 #include "sim/host_memory.h"
 #include "sim/index.h"
 #include "sim/scene.h"
@@ -15,24 +16,13 @@ namespace {
 /// Row `env` of a floating-point view, read and written as double.
 class Row {
  public:
-  Row(const ArrayView& view, int env) : view_(view), start_(env * view.strides[0]) {}
-  double operator[](int i) const {
-    const std::int64_t k = start_ + i * view_.strides[1];
-    return view_.type == ElementType::kFloat64 ? static_cast<const double*>(view_.data)[k]
-                                               : static_cast<const float*>(view_.data)[k];
-  }
-  void set(int i, double value) {
-    const std::int64_t k = start_ + i * view_.strides[1];
-    if (view_.type == ElementType::kFloat64) {
-      static_cast<double*>(view_.data)[k] = value;
-    } else {
-      static_cast<float*>(view_.data)[k] = static_cast<float>(value);
-    }
-  }
+  Row(const ArrayView& view, int env) : view_(view), env_(env) {}
+  double operator[](int i) const { return real_at(view_, env_, i); }
+  void set(int i, double value) { set_real_at(view_, env_, i, value); }
 
  private:
   ArrayView view_;
-  std::int64_t start_;
+  int env_;
 };
 
 /// MuJoCo's lengths of gainprm and biasprm.
@@ -468,10 +458,10 @@ void Scene::settle_damping(std::span<const std::int32_t> envs) {
   if (!changed.empty()) engine_->commit_parameters(changed);
 }
 
-/// A servo's force is kp (target - q) - kv v, or kv (target - v), within its range. What is proportional to the velocity
-/// goes into the dof's damping, so that the integrator takes it implicitly, as MuJoCo's implicitfast does an actuator's:
-/// held over a step, gains that a robot's maker gives would be too much for its light links. A force at the end of its
-/// range does not depend on the velocity.
+/// A servo's force is kp (target - q) - kv v, or kv (target - v), within its range. What is proportional to the
+/// velocity goes into the dof's damping, so that the integrator takes it implicitly, as MuJoCo's implicitfast does an
+/// actuator's: held over a step, gains that a robot's maker gives would be too much for its light links. A force at the
+/// end of its range does not depend on the velocity.
 void Scene::apply_dof_control() {
   const ModelInfo& m = info();
   const std::vector<int>& owner = dof_joint_;

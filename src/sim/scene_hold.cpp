@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/real_at.h"
 #include "sim/index.h"
 #include "sim/mujoco/handle.h"
 #include "sim/scene.h"
@@ -23,11 +24,7 @@ bool same_state(const std::vector<double>& a, const std::vector<double>& b) {
 
 std::vector<double> row_of(const ArrayView& v, int env) {
   std::vector<double> row(static_cast<std::size_t>(v.shape[1]));
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const std::int64_t offset = env * v.strides[0] + static_cast<std::int64_t>(i) * v.strides[1];
-    row[i] = v.type == ElementType::kFloat64 ? static_cast<const double*>(v.data)[offset]
-                                             : static_cast<const float*>(v.data)[offset];
-  }
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = real_at(v, env, static_cast<std::int64_t>(i));
   return row;
 }
 
@@ -93,13 +90,7 @@ std::vector<std::string> Scene::hold(const Indices& envs) {
   const ArrayView ctrl = engine_->host_view(Field::kCtrl, Access::kWrite);
   for (const auto& [env, controls] : rows) {
     for (std::size_t i = 0; i < controls.size(); ++i) {
-      if (!m.actuators[i].servo) continue;
-      const std::int64_t offset = env * ctrl.strides[0] + m.actuators[i].ctrl * ctrl.strides[1];
-      if (ctrl.type == ElementType::kFloat64) {
-        static_cast<double*>(ctrl.data)[offset] = controls[i];
-      } else {
-        static_cast<float*>(ctrl.data)[offset] = static_cast<float>(controls[i]);
-      }
+      if (m.actuators[i].servo) set_real_at(ctrl, env, m.actuators[i].ctrl, controls[i]);
     }
   }
   derived_valid_ = false;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/real_at.h"
 #include "sim/index.h"
 #include "sim/overlaps.h"
 #include "sim/scene.h"
@@ -14,17 +15,11 @@ namespace cohort::sim {
 
 namespace {
 
-double value_of(const ArrayView& v, int env, std::int64_t i) {
-  const std::int64_t offset = env * v.strides[0] + i * v.strides[1];
-  return v.type == ElementType::kFloat64 ? static_cast<const double*>(v.data)[offset]
-                                         : static_cast<const float*>(v.data)[offset];
-}
-
 /// The first value that is no number, or beyond what a state may hold; -1: none.
 std::int64_t first_broken(const ArrayView& v, int env) {
   constexpr double kMost = 1e10;
   for (std::int64_t i = 0; i < v.shape[1]; ++i) {
-    if (!(std::abs(value_of(v, env, i)) <= kMost)) return i;
+    if (!(std::abs(real_at(v, env, i)) <= kMost)) return i;
   }
   return -1;
 }
@@ -82,31 +77,31 @@ std::string Scene::why_stopped(int env) {
   };
   const ArrayView qpos = host(Field::kQpos), qvel = host(Field::kQvel), ctrl = host(Field::kCtrl),
                   applied = host(Field::kQfrcApplied), push = host(Field::kXfrcApplied);
-  const double time = value_of(host(Field::kTime), env, 0);
+  const double time = real_at(host(Field::kTime), env, 0);
   if (!std::isfinite(time)) {
     add(format("its time is {}", time));
     return text;
   }
   const std::string when = format("at {:.4g} s (step {})", time, std::lround(time / m.timestep) + 1);
   if (const std::int64_t i = first_broken(ctrl, env); i >= 0) {
-    add(format("the control of {} is {}, {}", actuator_of(i), value_of(ctrl, env, i), when));
+    add(format("the control of {} is {}, {}", actuator_of(i), real_at(ctrl, env, i), when));
     return text;
   }
   if (const std::int64_t i = first_broken(qpos, env); i >= 0) {
-    add(format("the position of {} is {}, {}", joint_at(i), value_of(qpos, env, i), when));
+    add(format("the position of {} is {}, {}", joint_at(i), real_at(qpos, env, i), when));
     return text;
   }
   if (const std::int64_t i = first_broken(qvel, env); i >= 0) {
-    add(format("the velocity of {} is {}, {}", joint_of(i), value_of(qvel, env, i), when));
+    add(format("the velocity of {} is {}, {}", joint_of(i), real_at(qvel, env, i), when));
     return text;
   }
   if (const std::int64_t i = first_broken(applied, env); i >= 0) {
-    add(format("the force on {} is {}, {}", joint_of(i), value_of(applied, env, i), when));
+    add(format("the force on {} is {}, {}", joint_of(i), real_at(applied, env, i), when));
     return text;
   }
   if (const std::int64_t i = first_broken(push, env); i >= 0) {
-    add(format("the force on link `{}` is {}, {}", m.links[static_cast<std::size_t>(i / 6)].name,
-               value_of(push, env, i), when));
+    add(format("the force on link `{}` is {}, {}", m.links[static_cast<std::size_t>(i / 6)].name, real_at(push, env, i),
+               when));
     return text;
   }
   for (const auto& [field, what] :
@@ -115,7 +110,7 @@ std::string Scene::why_stopped(int env) {
         std::pair{Field::kMocapQuat, "coordinate of the mocap bodies' orientations"}}) {
     const ArrayView view = host(field);
     if (const std::int64_t i = first_broken(view, env); i >= 0) {
-      add(format("{} {} is {}, {}", what, i, value_of(view, env, i), when));
+      add(format("{} {} is {}, {}", what, i, real_at(view, env, i), when));
       return text;
     }
   }
@@ -123,12 +118,12 @@ std::string Scene::why_stopped(int env) {
     add(format("a NaN or a value above 1e10, {}", when));
     return text;
   }
-  // Otherwise the motion broke by itself: the state is the last good one. What moves fastest in it did so; where nothing
-  // is fast yet, what is accelerated most.
+  // Otherwise the motion broke by itself: the state is the last good one. What moves fastest in it did so; where
+  // nothing is fast yet, what is accelerated most.
   constexpr double kFast = 1e3;  // rad/s, m/s
   const auto most = [&](const ArrayView& v) {
     const auto size = [&](std::int64_t d) {
-      const double x = std::abs(value_of(v, env, d));
+      const double x = std::abs(real_at(v, env, d));
       return x >= 0 ? x : std::numeric_limits<double>::infinity();  // a NaN
     };
     std::int64_t largest = 0;
@@ -138,7 +133,7 @@ std::string Scene::why_stopped(int env) {
     return largest;
   };
   std::int64_t fastest = most(qvel);
-  double value = value_of(qvel, env, fastest);
+  double value = real_at(qvel, env, fastest);
   const bool accelerated = std::abs(value) < kFast;
   if (accelerated) {
     const std::int32_t one[] = {env};
@@ -146,7 +141,7 @@ std::string Scene::why_stopped(int env) {
     derived_valid_ = false;
     const ArrayView qacc = host(Field::kQacc);
     fastest = most(qacc);
-    value = value_of(qacc, env, fastest);
+    value = real_at(qacc, env, fastest);
   }
   const JointInfo& joint = m.joints[static_cast<std::size_t>(dof_joint_[static_cast<std::size_t>(fastest)])];
   const bool turns = joint.type == JointType::kHinge || joint.type == JointType::kBall ||
@@ -166,7 +161,7 @@ std::string Scene::why_stopped(int env) {
     if (std::find(a.moves.begin(), a.moves.end(), static_cast<int>(fastest)) == a.moves.end()) continue;
     text += format(", which {} drives (control {:.4g}): a timestep below {} s, less control or gain",
                    quoted("actuator", a.name, static_cast<std::int64_t>(i)),
-                   a.ctrl_count > 0 ? value_of(ctrl, env, a.ctrl) : 0.0, m.timestep);
+                   a.ctrl_count > 0 ? real_at(ctrl, env, a.ctrl) : 0.0, m.timestep);
     return text;
   }
   text += format(": a timestep below {} s, or inertias that fit the forces on it", m.timestep);

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "core/real_at.h"
+
 namespace cohort::tasks {
 
 void visit_engine(StateVisitor& state, sim::Engine& engine) {
@@ -19,14 +21,8 @@ void visit_engine(StateVisitor& state, sim::Engine& engine) {
       const std::vector<float> values = engine.model_values(parameter);
       const ArrayView rows = engine.parameter(parameter);
       for (std::int64_t env = 0; env < rows.shape[0]; ++env)
-        for (std::int64_t i = 0; i < rows.shape[1]; ++i) {
-          const std::int64_t at = env * rows.strides[0] + i * rows.strides[1];
-          const float value = values[static_cast<std::size_t>(i)];
-          if (rows.type == ElementType::kFloat32)
-            static_cast<float*>(rows.data)[at] = value;
-          else
-            static_cast<double*>(rows.data)[at] = static_cast<double>(value);
-        }
+        for (std::int64_t i = 0; i < rows.shape[1]; ++i)
+          set_real_at(rows, env, i, static_cast<double>(values[static_cast<std::size_t>(i)]));
     }
   }
   if (state.loads()) engine.state_written();

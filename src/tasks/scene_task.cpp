@@ -7,6 +7,7 @@
 
 #include "core/format.h"
 #include "core/log.h"
+#include "core/real_at.h"
 #include "render/renderer.h"
 #include "sim/model_file.h"
 #include "tasks/scene_state.h"
@@ -21,23 +22,8 @@ std::size_t as_size(std::int64_t n) {
   return static_cast<std::size_t>(n);
 }
 
-double read_at(const ArrayView& v, std::int64_t row, std::int64_t column) {
-  const std::int64_t at = row * v.strides[0] + column * v.strides[1];
-  if (v.type == ElementType::kFloat32) return static_cast<const float*>(v.data)[at];
-  return static_cast<const double*>(v.data)[at];
-}
-
-void write_at(const ArrayView& v, std::int64_t row, std::int64_t column, double value) {
-  const std::int64_t at = row * v.strides[0] + column * v.strides[1];
-  if (v.type == ElementType::kFloat32) {
-    static_cast<float*>(v.data)[at] = static_cast<float>(value);
-  } else {
-    static_cast<double*>(v.data)[at] = value;
-  }
-}
-
 void write_row(const ArrayView& v, int env, std::span<const double> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) write_at(v, env, static_cast<std::int64_t>(i), values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) set_real_at(v, env, static_cast<std::int64_t>(i), values[i]);
 }
 
 /// Known of the present state only, so that the model is evaluated once more for it.
@@ -412,11 +398,11 @@ void SceneTask::finish_env(int env) {
 void SceneTask::gather_env(int env) {
   double* qpos = qpos_.data() + as_size(env) * as_size(nq_);
   double* qvel = qvel_.data() + as_size(env) * as_size(nv_);
-  for (int i = 0; i < nq_; ++i) qpos[i] = read_at(view_qpos_, env, i);
-  for (int i = 0; i < nv_; ++i) qvel[i] = read_at(view_qvel_, env, i);
+  for (int i = 0; i < nq_; ++i) qpos[i] = real_at(view_qpos_, env, i);
+  for (int i = 0; i < nv_; ++i) qvel[i] = real_at(view_qvel_, env, i);
   double* derived = derived_.data() + as_size(env) * derived_width_;
   for (const ArrayView& view : view_derived_)
-    for (std::int64_t i = 0; i < view.shape[1]; ++i) *derived++ = read_at(view, env, i);
+    for (std::int64_t i = 0; i < view.shape[1]; ++i) *derived++ = real_at(view, env, i);
 }
 
 EnvState SceneTask::state(int env) const {

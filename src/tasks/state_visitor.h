@@ -43,8 +43,8 @@ class StateVisitor {
   /// Whether a state that is loaded has this array.
   bool has(const std::string& name) const;
 
-  /// rows: (n_envs, ...) in host memory, with any strides; one without numbers is left out. Throws Error where a state that is loaded lacks the array, or
-  /// holds one of another type or shape; and for a name that was added before.
+  /// rows: (n_envs, ...) in host memory, with any strides; one without numbers is left out. Throws Error where a state
+  /// that is loaded lacks the array, or holds one of another type or shape; and for a name that was added before.
   void add(const std::string& name, const ArrayView& rows);
 
   /// An element for each environment, or as many of them: numbers, bools as std::uint8_t, std::array of them.

@@ -178,7 +178,7 @@ TrainResult TrainLoop::Impl::run() {
   agree_on_health(reading);  // also: has everything been saved?
   state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   strategy.barrier();
-  const std::vector<RankTotals> totals = totals_of_ranks();
+  const std::vector<run::RankTotals> totals = totals_of_ranks();
   const bool restored = !stopped && restore_best();
   TrainResult result = make_result(stopped            ? TrainStatus::kStopped
                                    : state.early_stop ? TrainStatus::kEarlyStopped

@@ -81,8 +81,8 @@ struct TrainLoop::Impl {
   void agree_on_stop();
   void agree_on_health(const StepMonitor::Reading& reading);
   void compare_parameters();
-  RankTotals totals() const;
-  std::vector<RankTotals> totals_of_ranks();
+  run::RankTotals totals() const;
+  std::vector<run::RankTotals> totals_of_ranks();
 
   // loop_state.cpp: the state as values, and back
   weights::TrainerState present_state(const StepMonitor::Reading& reading) const;

@@ -158,7 +158,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   total_validation_s += seconds_since(begin);
 }
 
-RankTotals TrainLoop::Impl::totals() const {
+run::RankTotals TrainLoop::Impl::totals() const {
   return {.steps = state.step - state.first_step,
           .samples = total_samples,
           .seconds = std::max(0.0, seconds_since(run_begin) - total_validation_s),
@@ -169,12 +169,12 @@ RankTotals TrainLoop::Impl::totals() const {
           .device_bytes = peak_device_bytes(device)};
 }
 
-std::vector<RankTotals> TrainLoop::Impl::totals_of_ranks() {
+std::vector<run::RankTotals> TrainLoop::Impl::totals_of_ranks() {
   // Everyone fills its own row and zeros elsewhere; the maximum is the table.
   at::Tensor table = at::zeros({strategy.world_size(), run::kTotalsNumbers}, at::kDouble);
   table[strategy.rank()].copy_(torch::tensor(run::to_numbers(totals()), at::kDouble));
   strategy.max_over_ranks(table);
-  std::vector<RankTotals> ranks;
+  std::vector<run::RankTotals> ranks;
   for (int rank = 0; rank < strategy.world_size(); ++rank)
     ranks.push_back(run::totals_from(table.const_data_ptr<double>() + rank * run::kTotalsNumbers));
   return ranks;

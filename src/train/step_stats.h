@@ -49,10 +49,6 @@ struct ValidationStats {
   double seconds = 0.0;  ///< what it took
 };
 
-using run::Beat;
-using run::BeatObserver;
-using run::RankTotals;
-
 /// Called on every rank with the same figures.
 using StepObserver = std::function<void(const StepStats&)>;
 using ValidationObserver = std::function<void(const ValidationStats&)>;

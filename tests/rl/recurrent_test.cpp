@@ -127,6 +127,21 @@ TEST(RecurrentPpo, ResumesToTheSameBits) {
   EXPECT_TRUE(same_numbers(whole.runner, resumed.runner));
 }
 
+TEST(RecurrentPpo, NewEpisodesOfARunThatGoesOnBeginWithNothingToRemember) {
+  RecallTraining training, resumed;
+  training.train(1);
+  weights::CheckpointContent content = copy_of(training.runner.checkpoint());
+  const auto memory_of = [](const weights::CheckpointContent& of) {
+    for (const auto& [name, tensor] : of.random)
+      if (name == "rank_0.envs.actor_memory") return tensor;
+    return at::Tensor();
+  };
+  ASSERT_GT(memory_of(content).abs().sum().item<float>(), 0);
+  content.random.emplace_back("rank_0.envs.actions", at::zeros({48, 1, 1}));  // of an earlier version: not restored
+  resumed.runner.resume(content, "the test");
+  EXPECT_EQ(memory_of(resumed.runner.checkpoint()).abs().sum().item<float>(), 0);
+}
+
 TEST(RecurrentPpo, ACheckpointWithoutMemoriesIsRefusedByName) {
   RecallTraining training, other;
   training.train(1);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/real_at.h"
 #include "render/cuda/drawer.h"
 #include "render/cuda/scene_memory.h"
 #include "sim/cuda/engine.h"
@@ -167,9 +168,9 @@ class CudaRaycastRenderer final : public Renderer {
     host_poses_.resize(row * q.envs.size());
     for (std::size_t i = 0; i < q.envs.size(); ++i) {
       double* to = &host_poses_[i * row];
-      for (std::size_t k = 0; k < 3 * links; ++k) to[k] = element(pos, q.envs[i], static_cast<std::int64_t>(k));
+      for (std::size_t k = 0; k < 3 * links; ++k) to[k] = real_at(pos, q.envs[i], static_cast<std::int64_t>(k));
       to += 3 * links;
-      for (std::size_t k = 0; k < 4 * links; ++k) to[k] = element(quat, q.envs[i], static_cast<std::int64_t>(k));
+      for (std::size_t k = 0; k < 4 * links; ++k) to[k] = real_at(quat, q.envs[i], static_cast<std::int64_t>(k));
       rows[i] = static_cast<std::int32_t>(i);
     }
     const std::size_t bytes = host_poses_.size() * sizeof(double);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/real_at.h"
 #include "tasks/scene_state.h"
 
 namespace cohort::tasks::libero {
@@ -13,20 +14,8 @@ namespace {
 using sim::Access;
 using sim::Field;
 
-double read_value(const ArrayView& v, std::int64_t row, std::int64_t column) {
-  const std::int64_t at = row * v.strides[0] + column * v.strides[1];
-  if (v.type == ElementType::kFloat32) return static_cast<const float*>(v.data)[at];
-  return static_cast<const double*>(v.data)[at];
-}
-void write_value(const ArrayView& v, std::int64_t row, std::int64_t column, double value) {
-  const std::int64_t at = row * v.strides[0] + column * v.strides[1];
-  if (v.type == ElementType::kFloat32)
-    static_cast<float*>(v.data)[at] = static_cast<float>(value);
-  else
-    static_cast<double*>(v.data)[at] = value;
-}
 void write_values(const ArrayView& v, int row, std::span<const double> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) write_value(v, row, static_cast<std::int64_t>(i), values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) set_real_at(v, row, static_cast<std::int64_t>(i), values[i]);
 }
 
 sim::SceneOptions options_of(const SimulationSettings& settings) {
@@ -102,8 +91,8 @@ void Simulation::gather() {
 void Simulation::gather_env(int env) {
   double* qpos = qpos_.data() + as_size(env) * as_size(nq_);
   double* qvel = qvel_.data() + as_size(env) * as_size(nv_);
-  for (int i = 0; i < nq_; ++i) qpos[i] = read_value(view_qpos_, env, i);
-  for (int i = 0; i < nv_; ++i) qvel[i] = read_value(view_qvel_, env, i);
+  for (int i = 0; i < nq_; ++i) qpos[i] = real_at(view_qpos_, env, i);
+  for (int i = 0; i < nv_; ++i) qvel[i] = real_at(view_qvel_, env, i);
 }
 
 void Simulation::reset(int env, std::span<const double> state) {
@@ -255,7 +244,7 @@ Simulation::Snapshot Simulation::take(int env) {
   Snapshot snapshot;
   for (const Field field : kStateFields) {
     const ArrayView view = scene_.engine().host_view(field, Access::kRead);
-    for (std::int64_t i = 0; i < view.shape[1]; ++i) snapshot.state.push_back(read_value(view, env, i));
+    for (std::int64_t i = 0; i < view.shape[1]; ++i) snapshot.state.push_back(real_at(view, env, i));
   }
   for (const auto& values : {seen(env).qpos, seen(env).qvel, seen(env).poses_qpos})
     snapshot.late.insert(snapshot.late.end(), values.begin(), values.end());

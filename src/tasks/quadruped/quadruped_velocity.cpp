@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
+#include "core/real_at.h"
 #include "tasks/built_in_tasks.h"
 #include "tasks/quadruped/quadruped_model.h"
 #include "tasks/registry.h"
@@ -24,8 +25,8 @@ constexpr double kActionReach = 0.8;               // rad: what an action of 1 t
 constexpr double kTrackingVariance = 0.25;         // of exp(-error² / variance)
 // The curriculum: commands' ranges are (level + 1) / kLevels of the limits. A command that was followed, by means of
 // both tracking terms, takes the episode a level up; one that was not, a level down. Likewise an episode is a success
-// if the dog is upright at its end and both means over all its steps are kFollowed: as legged_gym's curriculum counts an
-// episode as followed (update_command_curriculum, Rudin et al. 2021). It is an error of 0.24 m/s and 0.24 rad/s on
+// if the dog is upright at its end and both means over all its steps are kFollowed: as legged_gym's curriculum counts
+// an episode as followed (update_command_curriculum, Rudin et al. 2021). It is an error of 0.24 m/s and 0.24 rad/s on
 // average; a dog that stands still has 0.33 and 0.44.
 constexpr int kLevels = 4;
 constexpr double kFollowed = 0.8, kMissed = 0.5;
@@ -187,16 +188,9 @@ class QuadrupedVelocity final : public SceneTask {
     sim::Engine& engine = scene().engine();
     const ArrayView mass = engine.parameter(sim::Parameter::kLinkMass),
                     friction = engine.parameter(sim::Parameter::kGeomFriction);
-    const auto put = [](const ArrayView& view, std::int64_t env, std::int64_t item, float value) {
-      const std::int64_t at = env * view.strides[0] + item * view.strides[1];
-      if (view.type == ElementType::kFloat64)  // MuJoCo's
-        static_cast<double*>(view.data)[at] = static_cast<double>(value);
-      else
-        static_cast<float*>(view.data)[at] = value;
-    };
     for (const std::int32_t env : envs) {
-      put(mass, env, trunk_, trunk_mass_ + static_cast<float>(walk(env).added_mass));
-      for (const std::int64_t geom : geoms_) put(friction, env, 3 * geom, static_cast<float>(walk(env).friction));
+      set_real_at(mass, env, trunk_, static_cast<double>(trunk_mass_ + static_cast<float>(walk(env).added_mass)));
+      for (const std::int64_t geom : geoms_) set_real_at(friction, env, 3 * geom, walk(env).friction);
     }
     engine.commit_parameters(envs);
   }
@@ -216,11 +210,7 @@ class QuadrupedVelocity final : public SceneTask {
       for (std::int64_t i = 0; i < 2; ++i) {
         const double push =
             kPushSpeed * (2.0 * static_cast<double>(random.uniform(static_cast<std::uint64_t>(i))) - 1.0);
-        const std::int64_t at = env * qvel.strides[0] + i * qvel.strides[1];
-        if (qvel.type == ElementType::kFloat32)
-          static_cast<float*>(qvel.data)[at] += static_cast<float>(push);
-        else
-          static_cast<double*>(qvel.data)[at] += push;
+        set_real_at(qvel, env, i, real_at(qvel, env, i) + static_cast<double>(static_cast<float>(push)));
       }
     }
   }
