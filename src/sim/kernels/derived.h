@@ -3,6 +3,8 @@
 #pragma once
 #include "sim/kernels/lane/data_view.h"
 #include "sim/kernels/sense/sensors.h"
+#include "sim/kernels/smooth/dynamics.h"
+#include "sim/kernels/smooth/kinematics.h"
 
 namespace cohort::sim {
 
