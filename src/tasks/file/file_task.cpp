@@ -34,7 +34,15 @@ std::map<std::string, std::string>& kept_tasks() {
 Json read_content(const std::string& path) {
   COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
   const std::string suffix = fs::path(path).extension().string();
-  if (suffix != ".json") return read_yaml_file(path);
+  if (suffix != ".json") {
+    try {
+      return read_yaml_file(path);
+    } catch (const Error& e) {
+      const std::string what = e.what();
+      if (what.find("flow") == std::string::npos) throw;
+      throw Error(what + ": a formula within { } or [ ] stands in quotation marks");
+    }
+  }
   try {
     return Json::parse(read_file(path), nullptr, true, true);
   } catch (const Json::parse_error& e) {
