@@ -71,10 +71,12 @@ class PlanReader {
       names.set_action_width(static_cast<int>(plan_.spec.action.names.size()));
       root.in("commands", [&](JsonSection& s) { read_commands(s, names); });
       names.judges(true);
+      root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("terminations", [&](JsonSection& s) { read_terminations(s, names); });
       read_success(root, names);
       root.in("rewards", [&](JsonSection& s) { read_rewards(s, names); });
       names.judges(false);
+      root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
       root.in("events", [&](JsonSection& s) { read_events(s, names); });
       root.in("ppo", [&](JsonSection& s) { read_ppo(s); });
@@ -601,6 +603,16 @@ class PlanReader {
     COHORT_THROW_UNLESS(e.truth, "is a number, not true or false: compare it, such as `x > 0`");
     COHORT_THROW_UNLESS(e.is_number(), "has {} conditions: any(...) or all(...) makes one of them", shape_text(e));
     return e;
+  }
+
+  /// Formulas by name, each of which may name those above it. Read twice: rewards are about the step that is over, and
+  /// what is observed is about the next one, whose commands may be others.
+  void read_definitions(JsonSection& definitions, Quantities& names) {
+    each(definitions, [&](const std::string& name, const Json& value) {
+      COHORT_THROW_UNLESS(value.is_string() || value.is_number(), "is a formula: `{}: joint_pos[0]`", name);
+      names.define(name, value.is_number() ? names.graph().constant(value.get<float>())
+                                           : names.read(value.get<std::string>(), "define." + name));
+    });
   }
 
   void read_terminations(JsonSection& terminations, Quantities& names) {
