@@ -276,6 +276,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   if (!setup_.mjcf.empty()) scene_.add_entity(morph_of(setup_), spec.name);
   for (const sim::EntityDeclaration& entity : setup_.entities) scene_.add_entity(entity.morph, entity.name);
   for (const sim::CameraOptions& camera : setup_.cameras) scene_.add_camera(camera);
+  if (setup_.compiled) scene_.use_compiled(*setup_.compiled);
   scene_.build(n_);
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;

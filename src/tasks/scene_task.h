@@ -71,6 +71,8 @@ struct SceneTaskSetup {
   std::vector<sim::EntityDeclaration> entities{};
   /// Cameras besides the model's.
   std::vector<sim::CameraOptions> cameras{};
+  /// Of the entities, cameras and options, where they are compiled already.
+  std::shared_ptr<const sim::CompiledScene> compiled{};
   /// Options of the simulation; engine, device and threads are the TaskSettings'.
   sim::SceneOptions simulation{};
   /// Derived fields that EnvState::derived shows (SceneOptions::step_leaves); kSensors and kQacc, which no step leaves,

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/files.h"
+#include "core/fnv.h"
 #include "core/format.h"
 #include "core/json_section.h"
 #include "sim/model_file.h"
@@ -27,6 +29,16 @@ namespace {
 
 constexpr int kNewestFormat = 1;
 
+/// The scene of a task that a run keeps: MuJoCo's compiled model, and what it has of each entity.
+sim::CompiledScene kept_scene(const Json& kept, const fs::path& folder) {
+  sim::CompiledScene scene;
+  const std::string model = read_file((folder / kept.value("model", "")).string());
+  scene.mjb.assign(model.begin(), model.end());
+  scene.entity_links = kept.at("entity_links").get<std::vector<std::vector<int>>>();
+  scene.entity_geoms = kept.at("entity_geoms").get<std::vector<std::vector<int>>>();
+  return scene;
+}
+
 class PlanReader {
  public:
   PlanReader(std::string file, Json content) : file_(std::move(file)), content_(std::move(content)) {
@@ -43,7 +55,7 @@ class PlanReader {
         throw Error(format("{}: the file is of version {} of task files, and this Cohort knows {}: a newer one reads it",
                            file_, format_version, kNewestFormat));
       plan_.spec.name = fs::path(file_).stem().string();
-      root.take("name", plan_.spec.name);
+      kept_ = root.get("kept");
       root.take("summary", plan_.spec.summary);
       root.take("instruction", plan_.spec.instruction);
       if (!root.has("scene")) wrong("scene", "is missing: the robot and what is around it");
@@ -229,7 +241,7 @@ class PlanReader {
       std::string file;
       s.take(kind, file);
       const fs::path path = path_of(file);
-      const std::string trouble = sim::why_unreadable(path);
+      const std::string trouble = kept_.is_object() ? "" : sim::why_unreadable(path);
       COHORT_THROW_UNLESS(trouble.empty(), "{}; paths are relative to the task's file", trouble);
       bool fixed = false;
       if (kind == "urdf") {
@@ -326,7 +338,14 @@ class PlanReader {
     }
     sim::SceneOptions options = plan_.simulation;
     options.engine = sim::EngineKind::kMujoco;
+    auto compiled = std::make_shared<sim::CompiledScene>();
+    if (kept_.is_object())
+      *compiled = kept_scene(kept_, folder_);
+    else
+      *compiled = sim::compile_scene(plan_.entities, plan_.cameras, options);
+    plan_.compiled = compiled;
     sim::Scene scene(options);
+    scene.use_compiled(*compiled);
     for (const sim::EntityDeclaration& entity : plan_.entities) scene.add_entity(entity.morph, entity.name);
     for (const sim::CameraOptions& camera : plan_.cameras) scene.add_camera(camera);
     scene.build(1);
@@ -957,7 +976,7 @@ class PlanReader {
   FilePlan plan_;
   std::vector<std::string> wrong_;
   std::string robot_;
-  Json joint_pos_;
+  Json joint_pos_, kept_;
   std::set<int> controlled_;
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
@@ -973,6 +992,21 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play) {
     if (play) content.merge_patch(changes);
   }
   return PlanReader(file, std::move(content)).read();
+}
+
+void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {
+  fs::create_directories(folder);
+  const std::string stem = fs::path(plan.file).stem().string(), model = stem + ".mjb";
+  const sim::CompiledScene& scene = *plan.compiled;
+  write_file_atomically(folder / model, std::string_view(reinterpret_cast<const char*>(scene.mjb.data()), scene.mjb.size()));
+  Json kept{{"file", fs::absolute(plan.file).string()},
+            {"content", format("{:016x}", fnv1a(content.dump()))},
+            {"model", model},
+            {"entity_links", scene.entity_links},
+            {"entity_geoms", scene.entity_geoms}};
+  content.erase("kept");
+  content["kept"] = std::move(kept);
+  write_file_atomically(folder / (stem + ".json"), content.dump(2) + "\n");
 }
 
 std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw) {

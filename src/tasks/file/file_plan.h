@@ -1,6 +1,8 @@
 /// What a task file becomes: the scene, what is observed and judged as programs, and where episodes begin.
 #pragma once
 #include <array>
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -38,6 +40,7 @@ struct FilePlan {
   std::vector<sim::CameraOptions> cameras;
   sim::SceneOptions simulation;
   std::string keyframe;
+  std::shared_ptr<const sim::CompiledScene> compiled;
   TaskModel model;
   terms::Program control, judge;
   std::vector<ArrayPlace> control_arrays, judge_arrays;
@@ -50,6 +53,10 @@ struct FilePlan {
 
 /// w x y z of roll about x, then pitch about y, then yaw about z, all fixed in the world.
 std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
+
+/// Writes the task to a folder, as STEM.json beside its compiled model: what reads that needs none of the files that the
+/// content names.
+void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem::path& folder);
 
 /// Reads a task file's content. Throws Error with everything that is wrong in it.
 FilePlan plan_of_file(const std::string& file, config::Json content, bool play);

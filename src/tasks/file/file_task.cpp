@@ -2,12 +2,14 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/fnv.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
 #include "tasks/file/file_plan.h"
@@ -23,6 +25,12 @@ using terms::ArrayType;
 
 namespace {
 
+/// Files of tasks, and the copies of runs that stand for them.
+std::map<std::string, std::string>& kept_tasks() {
+  static std::map<std::string, std::string> all;
+  return all;
+}
+
 Json read_content(const std::string& path) {
   COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
   const std::string suffix = fs::path(path).extension().string();
@@ -32,6 +40,12 @@ Json read_content(const std::string& path) {
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: {}", path, e.what()));
   }
+}
+
+/// The file that is read for this one.
+std::string present(const std::string& path) {
+  const auto kept = kept_tasks().find(path);
+  return kept == kept_tasks().end() ? path : kept->second;
 }
 
 /// What evaluates programs with the lanes of this processor.
@@ -122,6 +136,7 @@ SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& own, con
   setup.spec = plan.spec;
   setup.entities = plan.entities;
   setup.cameras = plan.cameras;
+  setup.compiled = plan.compiled;
   setup.simulation = plan.simulation;
   setup.keyframe = plan.keyframe;
   setup.leaves = plan.leaves;
@@ -310,7 +325,34 @@ bool is_task_file(const std::string& name) {
   return suffix == ".yaml" || suffix == ".yml" || suffix == ".json";
 }
 
-std::unique_ptr<Task> make_file_task(const std::string& path, const TaskSettings& settings) {
+std::string task_title(const std::string& name) {
+  return is_task_file(name) ? fs::path(name).stem().string() : name;
+}
+
+void keep_task(const std::string& task, const fs::path& run) {
+  if (!is_task_file(task)) return;
+  const std::string path = present(task);
+  if (fs::weakly_canonical(fs::path(path).parent_path()) == fs::weakly_canonical(run / "task")) return;
+  const Json content = read_content(path);
+  keep_plan(plan_of_file(path, content, false), content, run / "task");
+}
+
+void use_kept_task(const std::string& task, const fs::path& run, bool only_missing) {
+  if (!is_task_file(task) || kept_tasks().contains(task)) return;
+  const fs::path copy = run / "task" / (task_title(task) + ".json");
+  const bool there = fs::exists(task);
+  if (!fs::exists(copy) || (only_missing && there)) return;
+  kept_tasks()[task] = copy.string();
+  std::string changed = there ? "" : ", which is not there any more";
+  if (there) {
+    const std::string content = format("{:016x}", fnv1a(read_content(task).dump()));
+    if (read_content(copy.string()).at("kept").value("content", "") != content) changed = ", which has changed since";
+  }
+  if (!changed.empty()) log::info("the task is the one that {} keeps, instead of {}{}", run.string(), task, changed);
+}
+
+std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
+  const std::string path = present(named);
   FileTaskSettings own;
   FileTaskSettings first = own;
   read_fields(settings, first);
@@ -318,13 +360,14 @@ std::unique_ptr<Task> make_file_task(const std::string& path, const TaskSettings
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 
-TaskEntry task_of_file(const std::string& path) {
+TaskEntry task_of_file(const std::string& named) {
+  const std::string path = present(named);
   const FilePlan plan = plan_of_file(path, read_content(path), false);
   FileTaskSettings own;
   own.horizon = plan.spec.horizon;
-  return {.name = path,
+  return {.name = named,
           .summary = plan.spec.summary,
-          .make = [path](const TaskSettings& s) { return make_file_task(path, s); },
+          .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
           .settings = [own] { return fields_of(own); },
           .ppo = plan.ppo};
 }
