@@ -21,7 +21,7 @@ using Write = Randomization::Write;
 
 namespace {
 
-constexpr RandomizationKind kKinds[] = {
+constexpr RandomizationKind kRandomizations[] = {
     {"body_mass", nullptr, "links", "kg", RandomOperation::kScale,
      "mass of links; their inertia stays, as of a point mass added at the centre of mass"},
     {"geom_friction", nullptr, "geoms", "1, m, m", RandomOperation::kAbs,
@@ -44,7 +44,7 @@ constexpr RandomizationKind kKinds[] = {
 
 const RandomizationKind& kind_of(const std::string& name) {
   std::vector<std::string> known;
-  for (const RandomizationKind& k : kKinds) {
+  for (const RandomizationKind& k : kRandomizations) {
     if (name == k.name || (k.alias != nullptr && name == k.alias)) return k;
     known.emplace_back(k.name);
     if (k.alias != nullptr) known.emplace_back(k.alias);
@@ -64,8 +64,9 @@ std::uint64_t draw_of(bool shared, int target, int component) {
 
 class Reader {
  public:
-  Reader(JsonSection& section, const std::string& name, const sim::ModelInfo& info, const std::string& entity)
-      : s_(section), info_(info), entity_(entity) {
+  Reader(JsonSection& section, const std::string& name, const sim::ModelInfo& info,
+         std::span<const sim::EntityInfo> entities, const std::string& entity)
+      : s_(section), info_(info), entities_(entities), entity_(entity) {
     out_.name = name;
     out_.kind = name;
     s_.take("type", out_.kind);
@@ -76,16 +77,13 @@ class Reader {
 
   Randomization read() {
     s_.take("entity", entity_);
-    if (s_.has("entity")) {
-      const std::string prefix = entity_ + "/";
-      const bool known = std::ranges::any_of(info_.links, [&](const auto& l) { return l.name.starts_with(prefix); }) ||
-                         std::ranges::any_of(info_.geoms, [&](const auto& g) { return g.name.starts_with(prefix); });
-      std::vector<std::string> entities;
-      for (const auto& link : info_.links)
-        if (const auto end = link.name.find('/'); end != std::string::npos)
-          if (entities.empty() || entities.back() != link.name.substr(0, end))
-            entities.push_back(link.name.substr(0, end));
-      COHORT_THROW_UNLESS(known, "there is no entity '{}'; there is {}", entity_, join(entities, ", "));
+    if (!entity_.empty()) {
+      const auto found = std::ranges::find(entities_, entity_, &sim::EntityInfo::name);
+      std::vector<std::string> known;
+      for (const sim::EntityInfo& e : entities_) known.push_back(e.name);
+      COHORT_THROW_UNLESS(found != entities_.end(), "there is no entity '{}'; there is {}", entity_,
+                          join(known, ", "));
+      own_ = &*found;
     }
     read_mode();
     read_choice("operation", {"abs", "add", "scale"}, out_.operation);
@@ -193,16 +191,29 @@ class Reader {
     return patterns;
   }
 
-  /// Items whose names are of the entity, and that the patterns under `key` choose; without patterns those that
+  bool is_own_link(int link) const { return !own_ || std::ranges::find(own_->links, link) != own_->links.end(); }
+  bool is_own(const sim::LinkInfo&, int index) const { return is_own_link(index); }
+  bool is_own(const sim::GeomInfo&, int index) const {
+    return !own_ || std::ranges::find(own_->geoms, index) != own_->geoms.end();
+  }
+  bool is_own(const sim::JointInfo& joint, int) const { return is_own_link(joint.link); }
+  /// One that moves no joint, as adhesion, is everybody's.
+  bool is_own(const sim::ActuatorInfo& actuator, int) const {
+    const std::vector<int> joint = info_.joint_of_dof();
+    return actuator.moves.empty() || std::ranges::any_of(actuator.moves, [&](int dof) {
+             return is_own_link(info_.joints[static_cast<std::size_t>(joint[static_cast<std::size_t>(dof)])].link);
+           });
+  }
+
+  /// Items of the entity, and that the patterns under `key` choose; without patterns those that
   /// `standard` has.
   template <class Item>
   std::vector<int> chosen(const std::vector<Item>& items, const std::string& key, const std::string& what,
                           const std::function<bool(const Item&)>& standard) {
     std::vector<std::string> names;
     std::vector<int> mine;
-    const std::string prefix = entity_.empty() ? "" : entity_ + "/";
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (!items[i].name.starts_with(prefix)) continue;
+      if (!is_own(items[i], static_cast<int>(i))) continue;
       names.push_back(items[i].name), mine.push_back(static_cast<int>(i));
     }
     const std::vector<std::string> patterns = patterns_of(key);
@@ -455,7 +466,9 @@ class Reader {
 
   JsonSection& s_;
   const sim::ModelInfo& info_;
+  std::span<const sim::EntityInfo> entities_;
   std::string entity_;
+  const sim::EntityInfo* own_ = nullptr;  ///< null: the whole model
   const RandomizationKind* kind_ = nullptr;
   bool shared_ = false;
   Randomization out_;
@@ -491,17 +504,17 @@ int task_parameter_size(const sim::ModelInfo& info, TaskParameter parameter) {
 }
 
 std::span<const RandomizationKind> randomization_kinds() {
-  return kKinds;
+  return kRandomizations;
 }
 
 bool is_randomization(const std::string& kind) {
   return std::ranges::any_of(
-      kKinds, [&](const RandomizationKind& k) { return kind == k.name || (k.alias != nullptr && kind == k.alias); });
+      kRandomizations, [&](const RandomizationKind& k) { return kind == k.name || (k.alias != nullptr && kind == k.alias); });
 }
 
 Randomization read_randomization(JsonSection& section, const std::string& name, const sim::ModelInfo& info,
-                                 const std::string& entity) {
-  return Reader(section, name, info, entity).read();
+                                 std::span<const sim::EntityInfo> entities, const std::string& entity) {
+  return Reader(section, name, info, entities, entity).read();
 }
 
 std::vector<Parameter> parameters_of(std::span<const Randomization> randomizations) {

@@ -80,11 +80,11 @@ std::span<const RandomizationKind> randomization_kinds();
 bool is_randomization(const std::string& kind);
 
 /// Reads an event: `type` (else its name is the kind), `mode`, `interval_range_s`, what it addresses, `operation`,
-/// `distribution`, `ranges` (or the ranges of the kind), `axes`, `shared_random`. entity: whose links, geoms and so on
-/// are meant where the event has no `entity`; "" for all. Throws Error for an unknown kind, with the nearest, a pattern
-/// that matches nothing, a range upside down, and what the kind cannot do.
+/// `distribution`, `ranges` (or the ranges of the kind), `axes`, `shared_random`. entities: of the scene; entity: whose
+/// links, geoms and so on are meant where the event has no `entity`; "": the whole model's. Throws Error for an unknown
+/// kind, with the nearest, a pattern that matches nothing, a range upside down, and what the kind cannot do.
 Randomization read_randomization(config::JsonSection& section, const std::string& name, const sim::ModelInfo& info,
-                                 const std::string& entity);
+                                 std::span<const sim::EntityInfo> entities, const std::string& entity);
 
 /// The parameters that environments need of their own (SceneOptions::parameters), each once.
 std::vector<sim::Parameter> parameters_of(std::span<const Randomization> randomizations);

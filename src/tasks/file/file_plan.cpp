@@ -910,7 +910,9 @@ class PlanReader {
                                                    "reset_joints_by_scale", "push_by_setting_velocity"};
       if (type == "push_by_setting_velocity") return read_push(name, s, names);
       if (is_randomization(type)) {
-        plan_.randomizations.push_back(read_randomization(s, name, plan_.model.info, robot_));
+        std::vector<sim::EntityInfo> entities;
+        for (const TaskModel::Entity& e : plan_.model.entities) entities.push_back({e.name, e.links, e.geoms});
+        plan_.randomizations.push_back(read_randomization(s, name, plan_.model.info, entities, robot_));
         return;
       }
       ResetEvent event{.name = name};
