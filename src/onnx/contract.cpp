@@ -129,6 +129,10 @@ std::ptrdiff_t place_of(const std::vector<std::string>& names, const std::string
 CheckRow skipped(const std::string& name, const std::string& who) {
   return {.name = name, .outcome = Outcome::kSkipped, .found = who + " says nothing of it", .remedy = ""};
 }
+template <class Policy, class Task>
+CheckRow skipped(const std::string& name, const Policy& policy, const Task& task) {
+  return skipped(name, !policy.empty() ? "the task" : !task.empty() ? "the file" : "neither the file nor the task");
+}
 CheckRow passed(const std::string& name, const std::string& found) {
   return {.name = name, .outcome = Outcome::kPass, .found = found, .remedy = ""};
 }
@@ -139,7 +143,7 @@ CheckRow failed(const std::string& name, const std::string& found, const std::st
 /// Both lists, and where they part.
 CheckRow compared_names(const std::string& row, const std::vector<std::string>& policy,
                         const std::vector<std::string>& task, const std::string& thing, const std::string& remedy) {
-  if (policy.empty() || task.empty()) return skipped(row, policy.empty() ? "the file" : "the task");
+  if (policy.empty() || task.empty()) return skipped(row, policy, task);
   if (policy == task) return passed(row, format("{} {}s in the same order", policy.size(), thing));
   std::vector<std::string> missing, extra;
   for (const std::string& name : policy)
@@ -170,7 +174,7 @@ CheckRow compared_numbers(const std::string& row, const std::vector<std::string>
                           const std::vector<double>& policy, const std::vector<std::string>& names_there,
                           const std::vector<double>& task, bool rounded, const std::string& unit,
                           const std::string& remedy) {
-  if (policy.empty() || task.empty()) return skipped(row, policy.empty() ? "the file" : "the task");
+  if (policy.empty() || task.empty()) return skipped(row, policy, task);
   const auto value = [](const std::vector<double>& all, std::size_t i) { return all.size() == 1 ? all[0] : all[i]; };
   // mjlab names all joints of the robot, and has gains of those that are driven.
   const bool named = !names.empty() && !names_there.empty() && (policy.size() == 1 || policy.size() == names.size()) &&
