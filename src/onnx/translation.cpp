@@ -150,7 +150,10 @@ Translation translation(const Contract& policy, const Contract& task) {
     for (std::size_t k = 0; k < width; ++k) {
       const std::size_t from = of_joints ? joints[k] : k;
       const double scale = value_of(seen.scale, k, 1), scale_there = value_of(there->scale, from, 1);
-      Number number{.from = begin + from, .low = seen.low, .high = seen.high};
+      // Clipped before it is scaled.
+      Number number{.from = begin + from,
+                    .low = scale > 0 ? scale * seen.low : scale * seen.high,
+                    .high = scale > 0 ? scale * seen.high : scale * seen.low};
       if (scale != scale_there && scale_there != 0) number.factor = scale / scale_there;
       if (positions && pose(policy, k) != pose(task, from))
         number.shift = scale * (pose(task, from) - pose(policy, k));

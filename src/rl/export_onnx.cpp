@@ -175,7 +175,7 @@ onnx::Contract export_onnx(const std::filesystem::path& path, const std::filesys
                            const policy::LoadSettings& settings) {
   const PpoCheckpoint checkpoint = read_ppo_checkpoint(path, settings.averaged);
   tasks::use_library_of_run(path.string());
-  const std::unique_ptr<tasks::Task> task = make_learnt_task(checkpoint.learnt);
+  const std::unique_ptr<tasks::Task> task = make_learnt_task(checkpoint.task, checkpoint.learnt);
   onnx::Contract contract = onnx::contract_of(*task, checkpoint.networks->settings().critic_only);
   std::int64_t width = 0;
   for (const onnx::Contract::Observation& seen : contract.observations) width += seen.width();

@@ -20,11 +20,11 @@ struct TaskContract {
   std::vector<double> action_scale;         ///< of each action: a joint's target is its default plus this times the action
   std::vector<std::string> command_names;   ///< observations that tell the robot what to do
 
-  /// What was done to an observation before it is in the task's field.
+  /// What was done to an observation before it is in the task's field: clipped, scaled, then put beside earlier moments.
   struct Term {
     std::vector<double> scale{};  ///< of each number, or one for all; empty: 1
-    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  ///< clipped
-    int history = 0;  ///< moments that the field holds side by side, the present one the last; 0: the present one
+    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();  
+    int history = 0;  ///< moments that the field holds side by side; 0 or 1: the present one
   };
   std::vector<Term> observations;  ///< as many as TaskSpec::observations; empty: nothing was done to any
   bool clips_actions = true;       ///< to the bounds of ActionSpec, before anything else
