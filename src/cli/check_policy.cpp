@@ -74,8 +74,8 @@ std::string outcome_text(const std::vector<tasks::EpisodeOutcome>& outcomes) {
 
 bool print_policy_check(const std::string& name, tasks::TaskSettings settings, const PolicyCheck& check) {
   if (!check.file.ends_with(".onnx"))
-    throw UsageError(format("--check-policy {}: an ONNX file, NAME.onnx; `cohort export RUN NAME.onnx` writes one",
-                            check.file));
+    throw UsageError(
+        format("--check-policy {}: an ONNX file, NAME.onnx; `cohort export RUN NAME.onnx` writes one", check.file));
   settings.n_envs = std::min(check.episodes, 64);
   settings.threads = available_cores();
   const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
@@ -103,8 +103,8 @@ bool print_policy_check(const std::string& name, tasks::TaskSettings settings, c
                   .found = format("it sees {} and gives {}{}", width, actions,
                                   fits ? "" : format("; the task has {} and takes {}", all, spec.action.width())),
                   .remedy = fits ? "" : "a task with as many observations and actions: its settings may have them"});
-  const bool passed = print_check_rows(rows, format("{} fits {}", check.file, spec.name),
-                                       format("{} in {}", check.file, spec.name));
+  const bool passed =
+      print_check_rows(rows, format("{} fits {}", check.file, spec.name), format("{} in {}", check.file, spec.name));
   if (!fits) return false;
   const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(check.seed, check.episodes);
   const auto play = [&](const std::string& how, const std::string& what, tasks::Actor& actor) {
@@ -116,7 +116,8 @@ bool print_policy_check(const std::string& name, tasks::TaskSettings settings, c
     actor::PolicyActor actor(*policy, *task, check.file);
     play(how, what, actor);
   };
-  play_policy("as it stands", "", onnx::untranslated(static_cast<std::size_t>(width), static_cast<std::size_t>(actions)));
+  play_policy("as it stands", "",
+              onnx::untranslated(static_cast<std::size_t>(width), static_cast<std::size_t>(actions)));
   try {
     onnx::Translation translation = onnx::translation(contract, there);
     if (!translation.steps.empty() && std::ssize(translation.actions) == actions)

@@ -9,9 +9,9 @@
 namespace cohort::cli {
 
 struct PolicyCheck {
-  std::string file;           ///< .onnx
-  int episodes = 20;          ///< that are played
-  std::uint64_t seed = 0;     ///< of the first
+  std::string file;        ///< .onnx
+  int episodes = 20;       ///< that are played
+  std::uint64_t seed = 0;  ///< of the first
 };
 
 /// Prints a row for each part of the contract and what became of the episodes, with and, where the file names the task's

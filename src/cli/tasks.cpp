@@ -178,10 +178,10 @@ int run_tasks(const std::vector<std::string>& arguments) {
                  "run the expert in so many seeds, and tell its success; of --check-policy: so many, not 20")
       ->check(CLI::Range(1, 100000));
   PolicyCheck policy;
-  CLI::Option* const checks_policy = app.add_option(
-      "--check-policy,--check_policy", policy.file,
-      "play an ONNX file in it, and name what is in another order or scale: observations, joints, pose, gains, actions, "
-      "control period; the exit code is 1 where something is");
+  CLI::Option* const checks_policy = app.add_option("--check-policy,--check_policy", policy.file,
+                                                    "play an ONNX file in it, and name what is in another order or "
+                                                    "scale: observations, joints, pose, gains, actions, "
+                                                    "control period; the exit code is 1 where something is");
   bool terms = false;
   app.add_flag("--terms", terms, "list the terms, quantities and functions of tasks from files (NAME.yaml)");
   bool check = false;
@@ -193,7 +193,9 @@ int run_tasks(const std::vector<std::string>& arguments) {
   settings.pictures = {.height = 480, .width = 640};
   CLI::Option* const wanted = app.add_option("--picture", picture.file, "write a picture of an episode to this .png");
   app.add_option("--camera", picture.camera, "the picture's; the task's first where not given")->needs(wanted);
-  CLI::Option* const seed = app.add_option("--seed", picture.seed, "the episode's, or the first one's of --check-policy")->capture_default_str();
+  CLI::Option* const seed =
+      app.add_option("--seed", picture.seed, "the episode's, or the first one's of --check-policy")
+          ->capture_default_str();
   app.add_option("--steps", picture.steps, "steps of the expert before the picture")
       ->needs(wanted)
       ->check(CLI::Range(0, 100000))
@@ -208,7 +210,8 @@ int run_tasks(const std::vector<std::string>& arguments) {
   } else if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
     if (check) throw UsageError("--check: of which task? `cohort tasks NAME --check`");
-    if (!policy.file.empty()) throw UsageError("--check-policy: in which task? `cohort tasks NAME --check-policy FILE`");
+    if (!policy.file.empty())
+      throw UsageError("--check-policy: in which task? `cohort tasks NAME --check-policy FILE`");
     list_tasks();
   } else if (*checks_policy) {
     if (episodes > 0) policy.episodes = episodes;

@@ -152,8 +152,8 @@ CheckRow compared_names(const std::string& row, const std::vector<std::string>& 
     if (place_of(policy, name) < 0) extra.push_back(name);
   const std::string lists = format("the policy's: {}; the task's: {}", join(policy, ", "), join(task, ", "));
   if (missing.empty() && extra.empty()) {
-    const auto first = static_cast<std::size_t>(std::mismatch(policy.begin(), policy.end(), task.begin()).first -
-                                                policy.begin());
+    const auto first =
+        static_cast<std::size_t>(std::mismatch(policy.begin(), policy.end(), task.begin()).first - policy.begin());
     return failed(row,
                   format("another order, from {} {} on ({} in the policy, {} in the task); {}", thing, first + 1,
                          policy[first], task[first], lists),
@@ -203,9 +203,9 @@ CheckRow compared_numbers(const std::string& row, const std::vector<std::string>
   constexpr std::size_t kShown = 6;
   const std::size_t more = differing.size() > kShown ? differing.size() - kShown : 0;
   if (more > 0) differing.resize(kShown);
-  return failed(row, join(differing, ", ") + (more > 0 ? format(" and {} more", more) : "") +
-                         (unit.empty() ? "" : "; " + unit),
-                remedy);
+  return failed(
+      row, join(differing, ", ") + (more > 0 ? format(" and {} more", more) : "") + (unit.empty() ? "" : "; " + unit),
+      remedy);
 }
 
 const Contract::Observation* find_observation(const Contract& contract, const std::string& name) {
@@ -403,12 +403,12 @@ std::vector<CheckRow> check_contract(const Contract& policy, const Contract& tas
   for (const Contract::Observation& one : task.observations) there.push_back(one.name);
   rows.push_back(compared_names("observations", seen, there, "observation",
                                 "put the task's observations into the policy's order, under its names"));
-  rows.push_back(compared_terms(
-      "widths", policy, task, "the widths", "a task that observes as many numbers under that name",
-      [](const auto& a, const auto& b) -> std::optional<std::string> {
-        if (a.shape.empty()) return std::nullopt;
-        return a.width() == b.width() ? "" : format("has {} numbers (here {})", a.width(), b.width());
-      }));
+  rows.push_back(
+      compared_terms("widths", policy, task, "the widths", "a task that observes as many numbers under that name",
+                     [](const auto& a, const auto& b) -> std::optional<std::string> {
+                       if (a.shape.empty()) return std::nullopt;
+                       return a.width() == b.width() ? "" : format("has {} numbers (here {})", a.width(), b.width());
+                     }));
   rows.push_back(compared_terms("units", policy, task, "the units", "observe it in the policy's unit",
                                 [](const auto& a, const auto& b) -> std::optional<std::string> {
                                   if (a.unit.empty() || b.unit.empty()) return std::nullopt;
@@ -429,14 +429,14 @@ std::vector<CheckRow> check_contract(const Contract& policy, const Contract& tas
                                              ? ""
                                              : format("is {} (here {})", limits_text(a), limits_text(b));
                                 }));
-  rows.push_back(compared_terms(
-      "history", policy, task, "the moments", "let the task observe as many moments",
-      [](const auto& a, const auto& b) -> std::optional<std::string> {
-        // One moment is the present one.
-        return std::max(a.history, 1) == std::max(b.history, 1)
-                   ? ""
-                   : format("is of {} moments (here {})", std::max(a.history, 1), std::max(b.history, 1));
-      }));
+  rows.push_back(compared_terms("history", policy, task, "the moments", "let the task observe as many moments",
+                                [](const auto& a, const auto& b) -> std::optional<std::string> {
+                                  // One moment is the present one.
+                                  return std::max(a.history, 1) == std::max(b.history, 1)
+                                             ? ""
+                                             : format("is of {} moments (here {})", std::max(a.history, 1),
+                                                      std::max(b.history, 1));
+                                }));
   rows.push_back(compared_names("commands", policy.command_names, task.command_names, "command",
                                 "name the task's commands as the policy does, in its order"));
   const std::vector<std::string> joints = without_prefixes(policy.joint_names),

@@ -12,17 +12,14 @@ namespace cohort::onnx {
 
 Evaluator::Evaluator(Model model) : model_(std::move(model)) {
   std::map<std::string, std::ptrdiff_t> slot_of;
-  const auto new_slot = [&](const std::string& name) {
-    return slot_of[name] = static_cast<std::ptrdiff_t>(slots_++);
-  };
+  const auto new_slot = [&](const std::string& name) { return slot_of[name] = static_cast<std::ptrdiff_t>(slots_++); };
   const auto keep = [&](std::ptrdiff_t slot, Tensor tensor) {
     constant_slots_.push_back(slot);
     constants_.push_back(std::move(tensor));
   };
   const auto constant_at = [&](std::ptrdiff_t slot) -> const Tensor* {
     const auto at = std::find(constant_slots_.begin(), constant_slots_.end(), slot);
-    return at == constant_slots_.end() ? nullptr
-                                       : &constants_[static_cast<std::size_t>(at - constant_slots_.begin())];
+    return at == constant_slots_.end() ? nullptr : &constants_[static_cast<std::size_t>(at - constant_slots_.begin())];
   };
   for (Tensor& tensor : model_.initializers) {
     const std::ptrdiff_t slot = new_slot(tensor.name);
@@ -47,7 +44,8 @@ Evaluator::Evaluator(Model model) : model_(std::move(model)) {
         continue;
       }
       const auto at = slot_of.find(input);
-      COHORT_THROW_UNLESS(at != slot_of.end(), "node {} takes '{}', which no node before it gives", node.title(), input);
+      COHORT_THROW_UNLESS(at != slot_of.end(), "node {} takes '{}', which no node before it gives", node.title(),
+                          input);
       step.inputs.push_back(at->second);
       constant = constant && constant_at(at->second) != nullptr;
     }

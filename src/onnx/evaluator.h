@@ -31,8 +31,8 @@ class Evaluator {
   struct Step {
     std::size_t node = 0;
     const Operator* op = nullptr;
-    std::vector<std::ptrdiff_t> inputs, outputs;     ///< slots; -1: left out
-    std::vector<std::optional<Tensor>> transposed;   ///< of inputs that are constant matrices and are read so
+    std::vector<std::ptrdiff_t> inputs, outputs;    ///< slots; -1: left out
+    std::vector<std::optional<Tensor>> transposed;  ///< of inputs that are constant matrices and are read so
   };
   /// Fills the slots that the step gives.
   void compute(const Step& step, const std::vector<const Tensor*>& slots, std::vector<Tensor>& results) const;

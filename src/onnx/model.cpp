@@ -217,14 +217,15 @@ Tensor parse_tensor(pbf_reader message) {
       if (!raw.empty()) unpack<std::uint8_t>(raw, tensor.ints, as_int);
       break;
     default:
-      throw Error(format("tensor '{}' is of element type {} (onnx.proto, TensorProto.DataType): float, double, "
-                         "float16, int8, int32, int64, uint8 and bool are read",
-                         tensor.name, type));
+      throw Error(
+          format("tensor '{}' is of element type {} (onnx.proto, TensorProto.DataType): float, double, "
+                 "float16, int8, int32, int64, uint8 and bool are read",
+                 tensor.name, type));
   }
   std::int64_t elements = 1;
   for (const std::int64_t size : tensor.shape) {
-    COHORT_THROW_UNLESS(size >= 0 && (size == 0 || elements <= kMostElements / size),
-                        "tensor '{}' has the shape {}", tensor.name, shape_text(tensor.shape));
+    COHORT_THROW_UNLESS(size >= 0 && (size == 0 || elements <= kMostElements / size), "tensor '{}' has the shape {}",
+                        tensor.name, shape_text(tensor.shape));
     elements *= size;
   }
   const std::int64_t there = tensor.integral ? std::ssize(tensor.ints) : std::ssize(tensor.floats);

@@ -51,8 +51,8 @@ struct Attribute {
 };
 
 struct Node {
-  std::string name, op;  ///< op: "Gemm"
-  std::string domain;    ///< empty: ONNX's own operators
+  std::string name, op;                      ///< op: "Gemm"
+  std::string domain;                        ///< empty: ONNX's own operators
   std::vector<std::string> inputs, outputs;  ///< an input that is left out has an empty name
   std::vector<Attribute> attributes;
 

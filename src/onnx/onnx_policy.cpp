@@ -129,8 +129,8 @@ class OnnxSession final : public policy::Session {
       const Roles::Memory& memory = roles_.memories[m];
       std::vector<float> rows(static_cast<std::size_t>(memory.layers * n * memory.width));
       copy_memory(m, environments, rows, [](float& there, float& here) { there = here; });
-      inputs.push_back(Tensor::of(evaluator_->model().inputs[memory.in].name, {memory.layers, n, memory.width},
-                                  std::move(rows)));
+      inputs.push_back(
+          Tensor::of(evaluator_->model().inputs[memory.in].name, {memory.layers, n, memory.width}, std::move(rows)));
     }
     std::vector<Tensor> outputs = evaluator_->run(inputs);
     for (std::size_t m = 0; m < roles_.memories.size(); ++m) {
@@ -198,8 +198,9 @@ class OnnxPolicy final : public policy::Policy {
 std::unique_ptr<policy::Policy> onnx_policy(Model model, const Contract& contract, const std::string& title) {
   Roles roles = roles_of(model, title);
   policy::Spec spec;
-  spec.summary = format("{}{}{}", title, contract.task.empty() ? "" : ", which has learnt " + contract.task,
-                        model.producer.empty() ? "" : format(", written by {} {}", model.producer, model.producer_version));
+  spec.summary =
+      format("{}{}{}", title, contract.task.empty() ? "" : ", which has learnt " + contract.task,
+             model.producer.empty() ? "" : format(", written by {} {}", model.producer, model.producer_version));
   spec.identity = spec.summary;
   spec.remembers = !roles.memories.empty();
   spec.action_names = contract.action_names;
@@ -254,11 +255,11 @@ std::unique_ptr<policy::Policy> load_onnx_policy(const std::filesystem::path& pa
 }
 
 void register_onnx_policies() {
-  policy::register_kind({.name = "an ONNX file",
-                         .claims = [](const std::string& where) { return where.ends_with(".onnx"); },
-                         .load = [](const std::string& where, const policy::LoadSettings& settings) {
-                           return load_onnx_policy(where, settings);
-                         }});
+  policy::register_kind(
+      {.name = "an ONNX file",
+       .claims = [](const std::string& where) { return where.ends_with(".onnx"); },
+       .load = [](const std::string& where,
+                  const policy::LoadSettings& settings) { return load_onnx_policy(where, settings); }});
 }
 
 }  // namespace cohort::onnx

@@ -98,8 +98,8 @@ void combine(const std::vector<T>& a, const Shape& of_a, const std::vector<T>& b
   std::int64_t at_a = 0, at_b = 0;
   for (std::size_t done = 0; done < out.size(); done += static_cast<std::size_t>(inner)) {
     for (std::int64_t i = 0; i < inner; ++i)
-      out[done + static_cast<std::size_t>(i)] = function(a[static_cast<std::size_t>(at_a + i * inner_a)],
-                                                         b[static_cast<std::size_t>(at_b + i * inner_b)]);
+      out[done + static_cast<std::size_t>(i)] =
+          function(a[static_cast<std::size_t>(at_a + i * inner_a)], b[static_cast<std::size_t>(at_b + i * inner_b)]);
     for (std::size_t d = rank < 2 ? 0 : rank - 1; d-- > 0;) {
       at_a += step_a[d], at_b += step_b[d];
       if (++index[d] < shape[d]) break;
@@ -276,8 +276,8 @@ Tensors gemm(const Call& call) {
   const float alpha = call.node.number("alpha", 1), beta = call.node.number("beta", 1);
   Tensor turned_a, turned_b;
   const Tensor *a = &call.input(0), *b = &call.input(1);
-  COHORT_THROW_UNLESS(a->shape.size() == 2 && b->shape.size() == 2, "Gemm of the shapes {} and {}", shape_text(a->shape),
-                      shape_text(b->shape));
+  COHORT_THROW_UNLESS(a->shape.size() == 2 && b->shape.size() == 2, "Gemm of the shapes {} and {}",
+                      shape_text(a->shape), shape_text(b->shape));
   if (turns_a) turned_a = transposed(*a), a = &turned_a;
   if (turns_b) {
     if (call.transposed[1] != nullptr) {
@@ -404,10 +404,9 @@ Recurrent recurrent(const Call& call, std::int64_t gates) {
   cell.x = &call.input(0);
   floats_of(*cell.x);
   const Tensor &w = call.input(1), &r = call.input(2);
-  COHORT_THROW_UNLESS(cell.x->shape.size() == 3 && w.shape.size() == 3 && r.shape.size() == 3 && w.shape[0] == 1 &&
-                          r.shape[0] == 1,
-                      "shapes {}, {} and {} of input and weights", shape_text(cell.x->shape), shape_text(w.shape),
-                      shape_text(r.shape));
+  COHORT_THROW_UNLESS(
+      cell.x->shape.size() == 3 && w.shape.size() == 3 && r.shape.size() == 3 && w.shape[0] == 1 && r.shape[0] == 1,
+      "shapes {}, {} and {} of input and weights", shape_text(cell.x->shape), shape_text(w.shape), shape_text(r.shape));
   cell.steps = cell.x->shape[0], cell.n = cell.x->shape[1], cell.in = cell.x->shape[2];
   cell.hidden = r.shape[2];
   COHORT_THROW_UNLESS(w.shape[1] == gates * cell.hidden && r.shape[1] == gates * cell.hidden && w.shape[2] == cell.in &&
@@ -444,8 +443,7 @@ std::vector<float> initial(const Call& call, std::size_t input, const Recurrent&
 /// (n, gates H): bias, and a (n, k) times b (k, gates H).
 void affine(const float* a, const float* b, const std::vector<float>& bias, std::vector<float>& out, std::int64_t n,
             std::int64_t k) {
-  for (std::int64_t row = 0; row < n; ++row)
-    std::copy(bias.begin(), bias.end(), out.begin() + row * std::ssize(bias));
+  for (std::int64_t row = 0; row < n; ++row) std::copy(bias.begin(), bias.end(), out.begin() + row * std::ssize(bias));
   add_product(a, b, out.data(), n, k, std::ssize(bias));
 }
 
@@ -479,9 +477,8 @@ Tensors gru(const Call& call) {
       float* const state = h.data() + row * H;
       for (std::int64_t k = 0; k < H; ++k) {
         const float update = sigmoid(i[k] + s[k]), reset = sigmoid(i[H + k] + s[H + k]);
-        const float fresh =
-            std::tanh(i[2 * H + k] +
-                      (before_reset ? reset * s[2 * H + k] : part[static_cast<std::size_t>(row * H + k)]));
+        const float fresh = std::tanh(
+            i[2 * H + k] + (before_reset ? reset * s[2 * H + k] : part[static_cast<std::size_t>(row * H + k)]));
         state[k] = (1 - update) * fresh + update * state[k];
       }
     }
@@ -631,7 +628,7 @@ Tensors slice(const Call& call) {
       return std::clamp(at < 0 ? at + size : at, low, high);
     };
     const std::int64_t begin = step > 0 ? within(starts[i], 0, size) : within(starts[i], 0, size - 1),
-                       end = step > 0 ? within(ends[i], 0, size)
+                       end = step > 0          ? within(ends[i], 0, size)
                              : ends[i] < -size ? -1
                                                : within(ends[i], -1, size - 1);
     const std::int64_t count = step > 0 ? std::max<std::int64_t>(0, (end - begin + step - 1) / step)
@@ -688,8 +685,7 @@ Tensors unsqueeze(const Call& call) {
   for (const std::int64_t axis : *axes) is_new[axis_of(axis, rank)] = true;
   Shape shape;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < rank; ++i)
-    shape.push_back(is_new[i] || next == out.shape.size() ? 1 : out.shape[next++]);
+  for (std::size_t i = 0; i < rank; ++i) shape.push_back(is_new[i] || next == out.shape.size() ? 1 : out.shape[next++]);
   COHORT_THROW_UNLESS(next == out.shape.size(), "an axis is named twice");
   out.shape = std::move(shape);
   return one(std::move(out));
@@ -849,7 +845,8 @@ Tensors reduced(const Call& call, bool mean) {
       index[d] = 0;
     }
   }
-  const double each = mean && !sums.empty() ? static_cast<double>(sums.size()) / static_cast<double>(numbers.size()) : 1;
+  const double each =
+      mean && !sums.empty() ? static_cast<double>(sums.size()) / static_cast<double>(numbers.size()) : 1;
   for (std::size_t i = 0; i < kept.size(); ++i)
     if (keeps || !goes[i]) shape.push_back(kept[i]);
   Tensor out = empty_tensor(shape);
@@ -926,8 +923,8 @@ const Tensor& Call::input(std::size_t i) const {
 }
 
 const Operator* find_operator(const std::string& name) {
-  const auto at = std::find_if(std::begin(kOperators), std::end(kOperators),
-                               [&](const Operator& op) { return name == op.name; });
+  const auto at =
+      std::find_if(std::begin(kOperators), std::end(kOperators), [&](const Operator& op) { return name == op.name; });
   return at == std::end(kOperators) ? nullptr : &*at;
 }
 

@@ -19,9 +19,8 @@ std::vector<std::size_t> places_among(const std::vector<std::string>& names, con
   std::vector<std::size_t> places;
   if (names.size() != there.size()) return places;
   for (const std::string& name : names) {
-    const auto at = std::find_if(there.begin(), there.end(), [&](const std::string& other) {
-      return joint_part(other) == joint_part(name);
-    });
+    const auto at = std::find_if(there.begin(), there.end(),
+                                 [&](const std::string& other) { return joint_part(other) == joint_part(name); });
     if (at == there.end()) return {};
     places.push_back(static_cast<std::size_t>(at - there.begin()));
   }
@@ -123,8 +122,8 @@ Translation translation(const Contract& policy, const Contract& task) {
     if (done && std::find(out.steps.begin(), out.steps.end(), step) == out.steps.end()) out.steps.emplace_back(step);
   };
   COHORT_THROW_UNLESS(!policy.observations.empty(), "the file does not name its observations");
-  COHORT_THROW_UNLESS(policy.observations.size() == task.observations.size(), "it sees {} observations, the task has {}",
-                      policy.observations.size(), task.observations.size());
+  COHORT_THROW_UNLESS(policy.observations.size() == task.observations.size(),
+                      "it sees {} observations, the task has {}", policy.observations.size(), task.observations.size());
   const std::vector<std::size_t> joints = places_among(policy.joint_names, task.joint_names);
   const bool moves_joints = !joints.empty() && !in_order(joints);
   const auto pose = [](const Contract& of, std::size_t joint) { return value_of(of.default_joint_pos, joint, 0); };
@@ -155,8 +154,7 @@ Translation translation(const Contract& policy, const Contract& task) {
                     .low = scale > 0 ? scale * seen.low : scale * seen.high,
                     .high = scale > 0 ? scale * seen.high : scale * seen.low};
       if (scale != scale_there && scale_there != 0) number.factor = scale / scale_there;
-      if (positions && pose(policy, k) != pose(task, from))
-        number.shift = scale * (pose(task, from) - pose(policy, k));
+      if (positions && pose(policy, k) != pose(task, from)) number.shift = scale * (pose(task, from) - pose(policy, k));
       note(of_joints && from != k, "joints by name");
       note(number.factor != 1, "scales of observations");
       note(number.shift != 0, "the policy's pose");
@@ -176,8 +174,7 @@ Translation translation(const Contract& policy, const Contract& task) {
     if (scale != 0 && scale_there != 0) {
       if (scale != scale_there) number.factor = scale / scale_there;
       // A joint's target is its default position plus scale times action, in both.
-      if (posed && joints.size() == actions)
-        number.shift = (pose(policy, number.from) - pose(task, k)) / scale_there;
+      if (posed && joints.size() == actions) number.shift = (pose(policy, number.from) - pose(task, k)) / scale_there;
       note(number.factor != 1, "scale of actions");
       note(number.shift != 0, "the policy's pose");
     }

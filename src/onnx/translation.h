@@ -22,9 +22,9 @@ struct Translation {
     double factor = 1, shift = 0;
     double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   };
-  std::vector<Number> seen;         ///< of each number that the policy sees, of the task's numbers side by side
-  std::vector<Number> actions;      ///< of each action of the task, of the policy's actions
-  std::vector<std::string> steps;   ///< what is done, a few words each; empty: nothing
+  std::vector<Number> seen;        ///< of each number that the policy sees, of the task's numbers side by side
+  std::vector<Number> actions;     ///< of each action of the task, of the policy's actions
+  std::vector<std::string> steps;  ///< what is done, a few words each; empty: nothing
 };
 
 /// So many numbers as they come.

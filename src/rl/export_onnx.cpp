@@ -79,9 +79,8 @@ std::string remembered(GraphWriter& graph, const Gru& gru, const std::string& x)
   std::vector<std::string> before{"h_in"}, after;
   if (layers > 1) {
     // Split's sizes are given: equal parts are the default of every opset.
-    const std::string ones =
-        graph.constant(onnx::Tensor::of_ints("layer_sizes", {layers}, std::vector<std::int64_t>(
-                                                                          static_cast<std::size_t>(layers), 1)));
+    const std::string ones = graph.constant(
+        onnx::Tensor::of_ints("layer_sizes", {layers}, std::vector<std::int64_t>(static_cast<std::size_t>(layers), 1)));
     before.clear();
     for (std::int64_t i = 0; i < layers; ++i) before.push_back(format("h_in_l{}", i));
     graph.model().nodes.push_back({.name = "split_h_in",
@@ -139,8 +138,8 @@ std::string clipped(GraphWriter& graph, const std::vector<double>& low, const st
 
 onnx::Model actor_graph(const ActorCritic& networks, const std::vector<double>& low, const std::vector<double>& high) {
   const at::NoGradGuard no_grad;
-  COHORT_CHECK(std::ssize(low) == networks.action_width() && low.size() == high.size(), "{} and {} bounds of {} actions",
-               low.size(), high.size(), networks.action_width());
+  COHORT_CHECK(std::ssize(low) == networks.action_width() && low.size() == high.size(),
+               "{} and {} bounds of {} actions", low.size(), high.size(), networks.action_width());
   onnx::Model model;
   model.producer = "cohort";
   model.producer_version = COHORT_VERSION;

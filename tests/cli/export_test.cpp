@@ -97,8 +97,8 @@ TEST_F(ExportCommand, AnExportedPolicyFitsItsTaskAndActsAsItsRun) {
   std::vector<double> returns;
   for (const std::string& policy : {run_path, file("mlp.onnx")}) {
     const std::string out = file("evaluated" + std::to_string(returns.size()));
-    const Outcome evaluated = cohort({"evaluate", "--task", "cartpole-balance", "horizon=200", "--episodes", "4", "--out",
-                                      out, "--policy", policy});
+    const Outcome evaluated = cohort(
+        {"evaluate", "--task", "cartpole-balance", "horizon=200", "--episodes", "4", "--out", out, "--policy", policy});
     ASSERT_EQ(evaluated.code, 0) << evaluated.err;
     EXPECT_EQ(evaluated.err.find("it has learnt"), std::string::npos) << evaluated.err;
     const auto table = parse_json(text_of(fs::path(out) / "evaluation.json"));
@@ -108,9 +108,8 @@ TEST_F(ExportCommand, AnExportedPolicyFitsItsTaskAndActsAsItsRun) {
 }
 
 TEST_F(ExportCommand, APolicyWithMemoryIsAFileWithMemory) {
-  const std::string run_path =
-      trained("gru", {"policy.class_name=ActorCriticRecurrent", "policy.rnn_hidden_dim=12", "policy.rnn_num_layers=2",
-                      "policy.critic_only=[cart_vel,pole_vel]"});
+  const std::string run_path = trained("gru", {"policy.class_name=ActorCriticRecurrent", "policy.rnn_hidden_dim=12",
+                                               "policy.rnn_num_layers=2", "policy.critic_only=[cart_vel,pole_vel]"});
   ASSERT_EQ(cohort({"export", run_path, file("gru.onnx")}).code, 0);
   const onnx::Model model = onnx::read_model(file("gru.onnx"));
   ASSERT_EQ(model.inputs.size(), 2u);
@@ -132,9 +131,10 @@ TEST_F(ExportCommand, AnotherOrderOfObservationsIsNamedAndWhatItCosts) {
   EXPECT_EQ(successes(same.out, "as it stands"), 5) << same.out;
   const Outcome other = cohort({"tasks", "cartpole-balance", "--check-policy", file("other.onnx"), "--episodes", "5"});
   EXPECT_EQ(other.code, 1) << other.out;
-  EXPECT_NE(other.out.find("observations  FAIL  another order, from observation 1 on (pole_vel in the policy, cart_pos in "
-                           "the task)"),
-            std::string::npos)
+  EXPECT_NE(
+      other.out.find("observations  FAIL  another order, from observation 1 on (pole_vel in the policy, cart_pos in "
+                     "the task)"),
+      std::string::npos)
       << other.out;
   EXPECT_EQ(successes(other.out, "as it stands"), 0) << other.out;
   EXPECT_EQ(successes(other.out, "by contract"), 5) << other.out;
@@ -146,7 +146,8 @@ TEST_F(ExportCommand, WhatDoesNotFitIsSaidWithoutPlayingIt) {
   onnx::write_model(file("same.onnx"), regulator({"cart_pos", "pole_direction", "cart_vel", "pole_vel"}));
   const Outcome other = cohort({"tasks", "quadruped-velocity", "--check-policy", file("same.onnx")});
   EXPECT_EQ(other.code, 1);
-  EXPECT_NE(other.out.find("numbers       FAIL  it sees 5 and gives 1; the task has 48 and takes 12"), std::string::npos)
+  EXPECT_NE(other.out.find("numbers       FAIL  it sees 5 and gives 1; the task has 48 and takes 12"),
+            std::string::npos)
       << other.out;
   EXPECT_EQ(other.out.find("as it stands"), std::string::npos);
   const Outcome wrong = cohort({"export", folder_.path().string(), file("policy.pt")});

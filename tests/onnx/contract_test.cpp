@@ -33,7 +33,8 @@ TEST(OnnxContract, ADogsSaysJointsGainsPoseAndScale) {
   EXPECT_EQ(metadata.at("joint_stiffness"), "25,25,25,25,25,25,25,25,25,25,25,25");
   EXPECT_EQ(metadata.at("joint_damping"), "0.6,0.6,0.6,0.6,0.6,0.6,0.6,0.6,0.6,0.6,0.6,0.6");
   EXPECT_EQ(metadata.at("command_names"), "command");
-  EXPECT_EQ(metadata.at("observation_names"), "base_lin_vel,base_ang_vel,gravity,command,joint_pos,joint_vel,last_action");
+  EXPECT_EQ(metadata.at("observation_names"),
+            "base_lin_vel,base_ang_vel,gravity,command,joint_pos,joint_vel,last_action");
   EXPECT_EQ(metadata.at("observation_shapes"), "3,3,3,3,12,12,12");
   EXPECT_EQ(metadata.at("observation_units"), "m/s,rad/s,1,m/s;rad/s,rad,rad/s,1");
   EXPECT_EQ(metadata.at("observation_terms_scale"), "1,1,1,1,1,1,1");
@@ -97,20 +98,19 @@ TEST(OnnxContract, OtherNumbersAreNamedWithBoth) {
 
 // As mjlab 1.6.0 writes it: three decimals, all of the robot's joints, no widths.
 TEST(OnnxContract, MjlabsMetadataAreRead) {
-  const Contract policy = read_contract(
-      {{"run_path", "team/mjlab/abc"},
-       {"joint_names", "robot/fl_abduction,robot/fl_hip,robot/fl_knee"},
-       {"joint_stiffness", "25.000,25.000,25.000"},
-       {"joint_damping", "0.600,0.600,0.600"},
-       {"default_joint_pos", "0.000,0.800,-1.500"},
-       {"command_names", "twist"},
-       {"observation_names", "base_lin_vel,base_ang_vel,joint_pos"},
-       {"observation_terms_scale", "1.000,0.250;0.250;0.250,1.000"},
-       {"observation_terms_flatten_history_dim", "True,True,True"},
-       {"observation_terms_history_length", "0,0,3"},
-       {"observation_terms_clip", "-inf;inf,-inf;inf,-10.000;10.000"},
-       {"action_scale", "0.250,0.250,0.250"}},
-      "mjlab.onnx");
+  const Contract policy = read_contract({{"run_path", "team/mjlab/abc"},
+                                         {"joint_names", "robot/fl_abduction,robot/fl_hip,robot/fl_knee"},
+                                         {"joint_stiffness", "25.000,25.000,25.000"},
+                                         {"joint_damping", "0.600,0.600,0.600"},
+                                         {"default_joint_pos", "0.000,0.800,-1.500"},
+                                         {"command_names", "twist"},
+                                         {"observation_names", "base_lin_vel,base_ang_vel,joint_pos"},
+                                         {"observation_terms_scale", "1.000,0.250;0.250;0.250,1.000"},
+                                         {"observation_terms_flatten_history_dim", "True,True,True"},
+                                         {"observation_terms_history_length", "0,0,3"},
+                                         {"observation_terms_clip", "-inf;inf,-inf;inf,-10.000;10.000"},
+                                         {"action_scale", "0.250,0.250,0.250"}},
+                                        "mjlab.onnx");
   ASSERT_EQ(policy.observations.size(), 3u);
   EXPECT_TRUE(policy.observations[0].shape.empty());
   EXPECT_EQ(policy.observations[1].scale, (std::vector<double>{0.25, 0.25, 0.25}));
@@ -125,7 +125,9 @@ TEST(OnnxContract, MjlabsMetadataAreRead) {
 }
 
 TEST(OnnxContract, WhatCannotBeReadIsNamedWithKeyAndFile) {
-  EXPECT_EQ(message_of([] { read_contract({{"action_scale", "0.5,wide"}}, "p.onnx"); }),
+  EXPECT_EQ(message_of([] {
+              read_contract({{"action_scale", "0.5,wide"}}, "p.onnx");
+            }),
             "p.onnx: the metadata action_scale has 'wide', which is no number");
   EXPECT_EQ(message_of([] {
               read_contract({{"observation_names", "a,b"}, {"observation_terms_scale", "1"}}, "p.onnx");

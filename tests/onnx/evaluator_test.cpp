@@ -106,8 +106,7 @@ TEST(OnnxEvaluator, AnUnknownOperatorIsNamedWithItsNode) {
 TEST(OnnxEvaluator, ShapesThatDoNotFitAreNamedWithTheirNode) {
   Model model = to_zero();
   model.initializers[0] = Tensor::of("w", {2, 1}, {1, 2});
-  const std::string message =
-      message_of([&] { Evaluator(model).run({Tensor::of("obs", {1, 3}, {1, 2, 3})}); });
+  const std::string message = message_of([&] { Evaluator(model).run({Tensor::of("obs", {1, 3}, {1, 2, 3})}); });
   EXPECT_EQ(message, "node 'Gemm_1' (Gemm): a matrix of (1, 3) is multiplied with one of (2, 1)");
   const std::string given = message_of([&] { Evaluator(to_zero()).run({Tensor::of("obs", {1, 2}, {1, 2})}); });
   EXPECT_EQ(given, "the input 'obs' of float (batch, 3) is given float of (1, 2)");

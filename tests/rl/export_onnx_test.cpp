@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -159,7 +160,8 @@ TEST(ExportOnnx, OnnxruntimeGivesWhatThePolicyGives) {
       return nlohmann::json{{"shape", tensor.sizes().vec()}, {"numbers", numbers_of(tensor)}};
     };
     for (const OnnxStep& step : steps_of(one, *networks)) {
-      nlohmann::json row{{"inputs", {{"obs", described(step.seen)}}}, {"outputs", {{"actions", described(step.actions)}}}};
+      nlohmann::json row{{"inputs", {{"obs", described(step.seen)}}},
+                         {"outputs", {{"actions", described(step.actions)}}}};
       if (step.after.defined()) row["outputs"]["h_out"] = described(step.after);
       // Later steps take what onnxruntime itself gave.
       if (step.before.defined() && json["steps"].empty()) row["inputs"]["h_in"] = described(step.before);
