@@ -932,6 +932,12 @@ class PlanReader {
       static const std::vector<std::string> kTypes{"reset_root_state_uniform", "reset_joints_by_offset",
                                                    "reset_joints_by_scale", "push_by_setting_velocity"};
       if (type == "push_by_setting_velocity") return read_push(name, s, names);
+      if (is_randomization(type)) {
+        std::vector<sim::EntityInfo> entities;
+        for (const TaskModel::Entity& e : plan_.model.entities) entities.push_back({e.name, e.links, e.geoms});
+        plan_.randomizations.push_back(read_randomization(s, name, plan_.model.info, entities, robot_));
+        return;
+      }
       ResetEvent event{.name = name};
       if (type == "reset_root_state_uniform") {
         event.kind = ResetEvent::kBase;
@@ -947,9 +953,11 @@ class PlanReader {
         event.position = take_range(s, "position_range", offset ? Range{0, 0} : Range{1, 1});
         event.speed = take_range(s, "velocity_range");
       } else {
-        const std::string near = config::nearest(type, kTypes);
+        std::vector<std::string> types = kTypes;
+        for (const RandomizationKind& kind : randomization_kinds()) types.emplace_back(kind.name);
+        const std::string near = config::nearest(type, types);
         throw Error(format("there is no event '{}'{}; there are {}", type,
-                           near.empty() ? "" : format(", did you mean '{}'?", near), join(kTypes, ", ")));
+                           near.empty() ? "" : format(", did you mean '{}'?", near), join(types, ", ")));
       }
       plan_.resets.push_back(std::move(event));
     });

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/philox.h"
 #include "sim/compile.h"
+#include "tasks/events/randomization.h"
 #include "tasks/file/quantities.h"
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
@@ -48,6 +49,7 @@ struct FilePlan {
   std::vector<terms::MemorySlot> control_memories, judge_memories;
   std::vector<sim::Field> leaves;
   std::vector<ResetEvent> resets;
+  std::vector<Randomization> randomizations;
   std::vector<std::string> ppo;  ///< key=value of `cohort train ppo`
 };
 

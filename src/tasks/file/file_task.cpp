@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
+#include "tasks/events/randomizer.h"
 #include "tasks/file/file_plan.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
@@ -146,6 +147,7 @@ SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& own, con
   setup.cameras = plan.cameras;
   setup.compiled = plan.compiled;
   setup.simulation = plan.simulation;
+  setup.simulation.parameters = parameters_of(plan.randomizations);
   setup.keyframe = plan.keyframe;
   setup.leaves = plan.leaves;
   setup.by_range = true;
@@ -188,14 +190,15 @@ class FileTask final : public SceneTask {
         terms_(static_cast<std::size_t>(n_pad_) * plan_->spec.reward_terms.size()),
         success_(static_cast<std::size_t>(n_pad_)),
         terminated_(success_.size()),
-        truncated_(success_.size()) {}
+        truncated_(success_.size()),
+        randomizer_(plan_->randomizations, scene(), spec().control_period) {}
 
   void start(int env, const RandomStream& random, Start& start) override {
     const auto e = static_cast<std::size_t>(env);
     keys_[e] = random.bits(0), keys_[static_cast<std::size_t>(n_pad_) + e] = random.bits(1);
     std::ranges::copy(plan_->model.qpos, start.qpos.begin());
     std::ranges::copy(plan_->model.ctrl, start.ctrl.begin());
-    const std::uint64_t key = (std::uint64_t{keys_[static_cast<std::size_t>(n_pad_) + e]} << 32) | keys_[e];
+    const std::uint64_t key = key_of(e);
     for (const ResetEvent& event : plan_->resets) {
       const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a(event.name) & 0xffffffff, 0);
       if (event.kind == ResetEvent::kBase)
@@ -203,6 +206,21 @@ class FileTask final : public SceneTask {
       else
         reset_joints(event, draws, start);
     }
+  }
+
+  std::uint64_t key_of(std::size_t env) const {
+    return (std::uint64_t{keys_[static_cast<std::size_t>(n_pad_) + env]} << 32) | keys_[env];
+  }
+  void after_start(std::span<const std::int32_t> envs) override {
+    random_keys_.clear();
+    for (const std::int32_t env : envs) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
+    randomizer_.reset(envs, random_keys_);
+  }
+  void before_step() override {
+    if (!randomizer_.has_intervals()) return;
+    random_keys_.clear();
+    for (int env = 0; env < n_envs(); ++env) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
+    randomizer_.step(steps(), random_keys_);
   }
 
   void reset_base(const ResetEvent& event, const RandomStream& random, Start& start) const {
@@ -267,6 +285,8 @@ class FileTask final : public SceneTask {
         }
         case ArrayPlace::kTerms:
           return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
+        case ArrayPlace::kTask:
+          return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
         case ArrayPlace::kSuccess:
           return own(success_.data(), ArrayType::kUInt8, 1);
         case ArrayPlace::kTerminated:
@@ -322,6 +342,7 @@ class FileTask final : public SceneTask {
     state.add("key", keys);
     control_.visit(state, "control.", n);
     judge_.visit(state, "", n);
+    randomizer_.visit(state);
   }
 
   // What one environment at a time would do: ranges do it.
@@ -337,6 +358,8 @@ class FileTask final : public SceneTask {
   std::vector<unsigned char> active_;
   std::vector<float> terms_;
   std::vector<std::uint8_t> success_, terminated_, truncated_;
+  Randomizer randomizer_;
+  std::vector<std::uint64_t> random_keys_;  // scratch
 };
 
 }  // namespace

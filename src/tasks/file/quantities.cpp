@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "tasks/events/randomization.h"
 #include "tasks/file/patterns.h"
 
 namespace cohort::tasks {
@@ -24,6 +25,9 @@ constexpr QuantityEntry kQuantities[] = {
     {"control_period", "1", "s", "of a control step"},
     {"action", "n", "1", "the policy's, within its bounds; 0 at the reset"},
     {"command.NAME", "n", "", "a command of the file, also command(\"NAME\")"},
+    {"encoder_bias", "n", "rad, m", "of the robot's hinges and slides, what the event encoder_bias has drawn; else 0"},
+    {"joint_default_offset", "n", "rad, m", "of the robot's hinges and slides, of the event joint_default_pos; else 0"},
+    {"action_delay", "1", "control steps", "what the event action_delay has drawn; else 0"},
     {"joint_pos", "n", "rad, m", "of the robot's hinges and slides; joint_pos(\"PATTERN\") of some"},
     {"joint_vel", "n", "rad/s, m/s", "likewise"},
     {"joint_pos_rel", "n", "rad, m", "from where episodes begin"},
@@ -136,6 +140,22 @@ std::vector<int> Quantities::links_of(const std::vector<Argument>& arguments, co
   return match_names(names, patterns, "link");
 }
 
+bool Quantities::task_quantity(const std::string& name, const std::vector<Argument>& arguments, Expr& value) {
+  for (int p = 0; p < kTaskParameterCount; ++p) {
+    const auto parameter = static_cast<TaskParameter>(p);
+    if (name != task_parameter_name(parameter)) continue;
+    const int array = this->array({ArrayPlace::kTask, p});
+    if (parameter == TaskParameter::kActionDelay) {
+      COHORT_THROW_UNLESS(arguments.empty(), "{} takes nothing in brackets", name);
+      value = g_.load(array, {0});
+    } else {
+      value = g_.load(array, joints(texts_of(name, arguments)));
+    }
+    return true;
+  }
+  return false;
+}
+
 bool Quantities::joint_quantity(const std::string& name, const std::vector<Argument>& arguments, Expr& value) {
   if (!name.starts_with("joint_")) return false;
   static constexpr const char* kNames[] = {"joint_pos",   "joint_vel",   "joint_pos_rel", "joint_default",
@@ -222,6 +242,7 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     return true;
   }
   if (joint_quantity(name, arguments, value)) return true;
+  if (task_quantity(name, arguments, value)) return true;
   if (name == "command" || name.starts_with("command.")) {
     std::string wanted = name.substr(std::min(name.size(), std::size_t{8}));
     if (name == "command") {

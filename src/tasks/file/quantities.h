@@ -19,9 +19,9 @@ namespace cohort::tasks {
 
 /// Where an array of a program lies.
 struct ArrayPlace {
-  enum Kind { kField, kControl, kSteps, kAction, kObservation, kTerms, kSuccess, kTerminated, kTruncated };
+  enum Kind { kField, kControl, kSteps, kAction, kObservation, kTerms, kSuccess, kTerminated, kTruncated, kTask };
   Kind kind = kField;
-  int which = 0;  ///< the field, or the observation
+  int which = 0;  ///< the field, the observation, or the TaskParameter
   friend auto operator<=>(const ArrayPlace&, const ArrayPlace&) = default;
 };
 
@@ -109,6 +109,8 @@ class Quantities final : public terms::Names {
   terms::Expr left(sim::Field field, std::vector<int> values, int cols = 0);
   std::vector<int> links_of(const std::vector<terms::Argument>& arguments, const std::string& what) const;
   std::vector<std::string> texts_of(const std::string& name, const std::vector<terms::Argument>& arguments) const;
+  /// What events draw for the task itself.
+  bool task_quantity(const std::string& name, const std::vector<terms::Argument>& arguments, terms::Expr& value);
   bool joint_quantity(const std::string& name, const std::vector<terms::Argument>& arguments, terms::Expr& value);
 
   const TaskModel& model_;
