@@ -456,6 +456,11 @@ class PlanReader {
         for (std::size_t i = 0; i < joints.size(); ++i)
           offset[i] = plan_.model.qpos[static_cast<std::size_t>(
               plan_.model.info.joints[static_cast<std::size_t>(joints[i])].qpos)];
+      plan_.contract.action_scale.insert(plan_.contract.action_scale.end(), scale.begin(), scale.end());
+      for (std::size_t i = 0; positions && i < joints.size(); ++i) {
+        plan_.contract.joint_names.push_back(joint_names[i]);
+        plan_.contract.default_joint_pos.push_back(offset[i]);
+      }
       const Range clip = take_range(s, "clip", {-1, 1});
       COHORT_THROW_UNLESS(clip.low < clip.high, "clip is [{:g}, {:g}]: low has to be below high", clip.low, clip.high);
       const Range delay = take_range(s, "delay");
@@ -728,8 +733,10 @@ class PlanReader {
                                           g.constant(static_cast<float>(range.high - range.low))));
       e = g.add(e, terms::at_reset(g, names.step(), drawn));
     }
+    TaskContract::Term done;
     if (s.has("clip")) {
       const Range clip = take_range(s, "clip");
+      done.low = clip.low, done.high = clip.high;
       e = g.binary(Op::kMinimum, g.binary(Op::kMaximum, e, g.constant(static_cast<float>(clip.low))),
                    g.constant(static_cast<float>(clip.high)));
     }
@@ -742,12 +749,15 @@ class PlanReader {
       COHORT_THROW_UNLESS(scale.size() == 1 || static_cast<int>(scale.size()) == e.size(),
                           "scale has {} numbers, and the observation {}", scale.size(), e.size());
       e = g.multiply(e, g.constant(std::vector<float>(scale.begin(), scale.end())));
+      done.scale = scale;
     }
     e = delayed_by(names, e, take_range(s, "delay"), place);
     int history = 1;
     s.take("history", history);
     COHORT_THROW_UNLESS(history >= 1 && history <= 1000, "history is {}: 1 to 1000 control steps", history);
     e = terms::history(g, names.step(), e, history);
+    done.history = history > 1 ? history : 0;
+    plan_.contract.observations.push_back(std::move(done));
     std::string unit = entry ? entry->unit : "", means = entry ? entry->means : "";
     s.take("unit", unit), s.take("summary", means);
     g.store(names.array({ArrayPlace::kObservation, static_cast<int>(plan_.spec.observations.size())}), 0, e);
@@ -778,6 +788,7 @@ class PlanReader {
       std::string type = "uniform_velocity";
       s.take_choice("type", type, {"uniform_velocity", "uniform_pose", "uniform"});
       const std::string place = "commands." + name;
+      plan_.contract.command_names.push_back(name);
       const Expr anew = timer(names, place, take_range(s, "resampling_time_range", {10, 10}));
       if (type == "uniform_velocity")
         velocity_command(name, place, s, anew, names);

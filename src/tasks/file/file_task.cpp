@@ -159,6 +159,24 @@ class FileTask final : public SceneTask {
   FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
       : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
 
+  TaskContract contract() override {
+    TaskContract contract = SceneTask::contract();
+    const TaskContract& file = plan_->contract;
+    contract.action_scale = file.action_scale;
+    contract.command_names = file.command_names;
+    contract.observations = file.observations;
+    contract.default_joint_pos.clear();
+    const sim::ModelInfo& info = plan_->model.info;
+    for (const std::string& name : contract.joint_names) {
+      const auto own = std::ranges::find(file.joint_names, name);
+      contract.default_joint_pos.push_back(
+          own != file.joint_names.end()
+              ? file.default_joint_pos[static_cast<std::size_t>(own - file.joint_names.begin())]
+              : plan_->model.qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
+    }
+    return contract;
+  }
+
  private:
   FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)
       : SceneTask(settings, setup_of(settings, own, *plan)),
