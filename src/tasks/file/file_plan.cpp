@@ -87,6 +87,8 @@ class PlanReader {
       plan_.leaves = names.leaves();
       for (const sim::Field field : control_names.leaves())
         if (std::ranges::find(plan_.leaves, field) == plan_.leaves.end()) plan_.leaves.push_back(field);
+      // What terms read is of the present, as positions and velocities are.
+      plan_.simulation.leave_present = !plan_.leaves.empty();
     }
     stop_if_wrong();  // keys that nobody asked for
     return std::move(plan_);
