@@ -151,5 +151,34 @@ TEST(Architecture, AFolderOfKernelsIncludesNoLaterPartOfTheStep) {
   for (const std::string& folder : folders) EXPECT_TRUE(seen.contains(folder)) << folder << " does not exist";
 }
 
+/// Files outside data/<format>/ that know a format of robot data, and why.
+bool may_know_format(const std::string& file, const std::string& format) {
+  if (file == "data/formats.cpp") return true;                           // the list
+  if (file.starts_with("record/")) return format == "rlds";              // pieces of a recording are RLDS shards
+  if (file == "train/jobs/robomimic_sets.cpp") return format == "rlds";  // a foreign configuration of RLDS sets
+  return file == "train/predict.cpp" && format == "hdf5";                // predictions are an HDF5 file
+}
+
+TEST(Architecture, AFormatOfRobotDataIsKnownInItsFolderOnly) {
+  const fs::path source = fs::path(COHORT_SOURCE_DIR) / "src";
+  const std::map<std::string, std::string> classes = {{"rlds", "Rlds"}, {"hdf5", "Hdf5"}, {"lerobot", "LeRobot"}};
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(source)) {
+    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    const std::string file = entry.path().lexically_relative(source).string();
+    const std::string text = read_file(entry.path());
+    ++files;
+    for (const auto& [format, name] : classes) {
+      if (file.starts_with("data/" + format + "/")) continue;
+      EXPECT_FALSE(std::regex_search(text, std::regex("dynamic_cast<[^>]*" + name))) << file << " asks for " << name;
+      EXPECT_FALSE(std::regex_search(text, std::regex("(format|to) *[=!]= *\"" + format + "\"")))
+          << file << " compares with \"" << format << "\": give data::DataFormat what it asks";
+      if (!may_know_format(file, format))
+        EXPECT_EQ(text.find("#include \"data/" + format + "/"), std::string::npos) << file << " includes " << format;
+    }
+  }
+  EXPECT_GT(files, 500);
+}
+
 }  // namespace
 }  // namespace cohort
