@@ -1,4 +1,4 @@
-"""The Python peer of rdt_step: RDT in plain PyTorch (tests/models/rdt/plain_rdt.py), or transformers' encoders, one round
+"""The Python peer of rdt_step: RDT in plain PyTorch (tests/policies/rdt/plain_rdt.py), or transformers' encoders, one round
 per line of standard input.
 
     rdt_step.py CASE BATCH PRECISION THREADS [DEVICE]
@@ -28,7 +28,7 @@ T5 = {"t5-small": dict(d_model=512, d_kv=64, d_ff=1024, num_layers=8, num_heads=
 
 
 def rdt_round(case, batch, bf16, device):
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "models" / "rdt"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "policies" / "rdt"))
     import plain_rdt
     rdt = plain_rdt.Rdt(**RDT[case]).to(device)
     m = rdt.model

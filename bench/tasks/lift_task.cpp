@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "tasks/controllers/joint_control.h"
 #include "tasks/controllers/operational_space.h"
-#include "tasks/controllers/robot_tree.h"
 #include "tasks/scene_task.h"
 
 namespace cohort::bench {
@@ -55,29 +54,33 @@ SceneTaskSetup lift_setup(const TaskSettings& settings, const std::string& mjcf)
 class Lift final : public SceneTask {
  public:
   Lift(const TaskSettings& settings, const std::string& mjcf)
-      : SceneTask(settings, lift_setup(settings, mjcf)), tree_(scene().binary_model(), "robot0_base") {
+      : SceneTask(settings, lift_setup(settings, mjcf)), kinematics_(scene().kinematics()) {
     const sim::ModelInfo& model = scene().info();
-    COHORT_THROW_UNLESS(tree_.dofs() == 9 && model.nu == 9, "{} joints and {} actuators: this is no Lift of one Panda",
-                        tree_.dofs(), model.nu);
-    site_ = tree_.site("gripper0_right_grip_site");
+    // The robot's hinges and slides come first: seven of the arm, two of the fingers.
+    std::vector<sim::JointInfo> joints;
+    for (const sim::JointInfo& joint : model.joints)
+      if (joint.type == sim::JointType::kHinge || joint.type == sim::JointType::kSlide) joints.push_back(joint);
+    COHORT_THROW_UNLESS(joints.size() == 9 && model.nu == 9, "{} joints and {} actuators: this is no Lift of one Panda",
+                        joints.size(), model.nu);
+    std::vector<std::string> arm_joints;
+    for (std::size_t i = 0; i < 7; ++i) arm_joints.push_back(joints[i].name);
+    arm_ = find_arm(kinematics_, model, "gripper0_right_grip_site", arm_joints);
     const sim::JointInfo& cube = model.joints[static_cast<std::size_t>(model.joint("cube_joint0"))];
     cube_ = static_cast<std::size_t>(cube.qpos);
-    for (int i = 0; i < 9; ++i) {
-      qpos_[static_cast<std::size_t>(i)] =
-          static_cast<std::size_t>(tree_.qpos_addresses()[static_cast<std::size_t>(i)]);
-      qvel_[static_cast<std::size_t>(i)] = static_cast<std::size_t>(tree_.dof_addresses()[static_cast<std::size_t>(i)]);
+    for (std::size_t i = 0; i < 9; ++i) {
+      qpos_[i] = static_cast<std::size_t>(joints[i].qpos);
+      qvel_[i] = static_cast<std::size_t>(joints[i].dof);
     }
-    envs_.assign(static_cast<std::size_t>(n_envs()), Env{RobotTree::Workspace(tree_), {}, {}, {}, {}, -1});
+    envs_.resize(static_cast<std::size_t>(n_envs()));
   }
 
  private:
   struct Env {
-    RobotTree::Workspace workspace;
     ArmReading reading;
     OperationalSpaceControl::Memory memory;
     std::array<double, 7> bias;
     std::array<double, 2> grip;
-    std::int64_t last_step;  ///< that has set its goal
+    std::int64_t last_step = -1;  ///< that has set its goal
   };
   Env& of(int env) { return envs_[static_cast<std::size_t>(env)]; }
 
@@ -95,7 +98,7 @@ class Lift final : public SceneTask {
     of(env).grip = {}, of(env).last_step = -1;
   }
 
-  void read(Env& e, const EnvState& now) { read_arm(tree_, site_, now.qpos, now.qvel, e.workspace, e.reading, e.bias); }
+  void read(Env& e, const EnvState& now) { read_arm(kinematics_, arm_, now.qpos, now.qvel, e.reading, e.bias); }
 
   void control(int env, const EnvState& now, std::span<const float> action, std::span<double> ctrl) override {
     Env& e = of(env);
@@ -144,9 +147,9 @@ class Lift final : public SceneTask {
     return {.success = lifted};
   }
 
-  RobotTree tree_;
+  const sim::Kinematics& kinematics_;
+  ArmIndices arm_;
   OperationalSpaceControl control_;
-  int site_ = 0;
   std::size_t cube_ = 0;
   std::array<std::size_t, 9> qpos_{}, qvel_{};
   std::vector<Env> envs_;

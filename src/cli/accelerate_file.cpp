@@ -10,7 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "train/jobs/yaml_file.h"
+#include "core/yaml_file.h"
 
 namespace cohort::cli {
 namespace {
@@ -73,7 +73,7 @@ std::string text_of(const Json& value) {
 class Reader {
  public:
   Reader(const std::string& path, const std::set<std::string>& typed) : typed_(typed) {
-    const Json json = train::read_yaml_file(path);
+    const Json json = read_yaml_file(path);
     COHORT_THROW_UNLESS(json.is_object(), "{} is none of accelerate's configurations: it has no keys", path);
     for (const auto& [key, value] : json.items()) take(key, value);
     if (!refused_.empty()) throw UsageError(format("launch: {} asks for what is not possible:{}", path, refused_));

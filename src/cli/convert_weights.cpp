@@ -14,7 +14,7 @@
 #include "core/files.h"
 #include "policies/algorithm.h"
 #include "policies/policy_settings.h"
-#include "weights/reference_weights.h"
+#include "policies/reference_weights.h"
 #include "weights/safetensors.h"
 #include "weights/weight_files.h"
 
@@ -66,8 +66,8 @@ int run_convert(const std::vector<std::string>& words) {
                       model.algorithm);
   const auto policy = policies::make_policy(model, /*seed=*/0);
   const weights::SafetensorsFile file = weights::read_weights(input);
-  const weights::NamedTensors converted = to == "reference" ? weights::to_reference(*policy, file.tensors, input)
-                                                            : weights::from_reference(*policy, file.tensors, input);
+  const weights::NamedTensors converted = to == "reference" ? policies::to_reference(*policy, file.tensors, input)
+                                                            : policies::from_reference(*policy, file.tensors, input);
   weights::write_safetensors(output, converted, {{"format", "pt"}});
   std::puts(format("{}: {} tensors", output, converted.size()).c_str());
   return 0;

@@ -21,9 +21,9 @@
 #include "dist/group.h"
 #include "dist/group_speed.h"
 #include "dist/usable_devices.h"
+#include "policies/rdt/flags.h"
 #include "run/resume_target.h"
 #include "train/estimate.h"
-#include "train/jobs/rdt_flags.h"
 #include "train/jobs/robomimic_run.h"
 #include "train/memory_plan.h"
 #include "train/part_speeds.h"
@@ -126,7 +126,7 @@ Arguments parse(const std::vector<std::string>& words, const std::string& job_of
     } else {
       const bool dashed = word.starts_with("--");
       if (dashed) word = word.substr(2);
-      if (dashed && trains("rdt") && train::is_rdt_switch(word)) word += "=true";
+      if (dashed && trains("rdt") && policies::is_rdt_switch(word)) word += "=true";
       if (dashed && stands_alone(words, i)) {
         // robomimic's switches.
         if (word == "resume") word = "resume=auto";
@@ -270,7 +270,7 @@ void apply_word(config::Fields& fields, train::RunSettings& settings, const std:
     return;
   }
   if (!fields.has(key)) {
-    const std::string flag = rdt ? train::near_rdt_flag(key) : "";
+    const std::string flag = rdt ? policies::near_rdt_flag(key) : "";
     COHORT_THROW_UNLESS(flag.empty(), "there is no flag --{}; did you mean --{}?", key, flag);
     const std::string of_robomimic = robomimic ? train::near_robomimic_key(key) : "";
     COHORT_THROW_UNLESS(of_robomimic.empty(), "there is no setting '{}'; did you mean '{}', robomimic's?", key,
@@ -338,7 +338,7 @@ int run_train(const std::vector<std::string>& words) {
   bool links_results = false;
   const bool rdt = arguments.job == "rdt" || (arguments.job.empty() && job_of_files(words) == "rdt");
   if (rdt) {
-    train::RdtFlags flags = train::read_rdt_flags(arguments.overrides);
+    policies::RdtFlags flags = policies::read_rdt_flags(arguments.overrides);
     arguments.overrides = std::move(flags.overrides);
     main_pys = std::move(flags.defaults);
     of_files = flags.of_files;

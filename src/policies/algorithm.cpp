@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "models/bc/behaviour_cloning.h"
-#include "models/diffusion_policy/diffusion_policy.h"
-#include "models/rdt/rdt_policy.h"
+#include "policies/bc/behaviour_cloning.h"
+#include "policies/diffusion/diffusion_policy.h"
+#include "policies/rdt/rdt_policy.h"
 
 namespace cohort::policies {
 namespace {

@@ -7,8 +7,8 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "models/diffusion_policy/weight_names.h"
 #include "models/language/word_piece.h"
+#include "weights/foreign_weights.h"
 #include "weights/safetensors.h"
 #include "weights/weights.h"
 
@@ -34,7 +34,7 @@ std::vector<std::vector<float>> embed_instructions(const LanguageSettings& setti
   // A file of a model around the encoder has heads of its own.
   weights::NamedTensors tensors;
   for (const auto& [key, tensor] : weights::read_safetensors(settings.weights).tensors)
-    if (const std::string name = models::distilbert_name(models::without_wrappers(key)); !name.empty())
+    if (const std::string name = models::distilbert_name(weights::without_wrappers(key)); !name.empty())
       tensors.emplace_back(name, tensor);
   weights::load_weights(encoder, tensors, {}, settings.weights);
   std::vector<std::vector<float>> rows;

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "policies/algorithm.h"
-#include "policies/rdt_files.h"
-#include "weights/reference_weights.h"
+#include "policies/rdt/files.h"
+#include "policies/reference_weights.h"
 #include "weights/weight_files.h"
 #include "weights/weights.h"
 
@@ -142,13 +142,12 @@ std::shared_ptr<models::PolicyNetwork> make_policy(const PolicySettings& s, std:
   encoder.observations = observations_of(s);
   std::shared_ptr<models::PolicyNetwork> policy = algorithm_of(s).make(s, std::move(encoder), seed);
   if (!s.backbone_weights.empty())
-    weights::load_backbones(*policy, weights::read_weights(s.backbone_weights).tensors, s.backbone_weights);
+    load_backbones(*policy, weights::read_weights(s.backbone_weights).tensors, s.backbone_weights);
   if (models::rdt_settings(*policy) != nullptr) {
     load_rdt_files(*policy, s.rdt, s.initial_weights);
   } else if (!s.initial_weights.empty()) {
     const weights::SafetensorsFile file = weights::read_weights(s.initial_weights);
-    weights::load_weights(*policy, weights::from_reference(*policy, file.tensors, s.initial_weights), {},
-                          s.initial_weights);
+    weights::load_weights(*policy, from_reference(*policy, file.tensors, s.initial_weights), {}, s.initial_weights);
   }
   return policy;
 }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/config.h"
-#include "models/bc/behaviour_cloning.h"
-#include "models/diffusion_policy/diffusion_policy.h"
-#include "models/rdt/rdt_policy.h"
+#include "policies/bc/behaviour_cloning.h"
+#include "policies/diffusion/diffusion_policy.h"
 #include "policies/language.h"
+#include "policies/rdt/rdt_policy.h"
 #include "policies/recorded_fields.h"
 #include "policies/recorded_pictures.h"
 

@@ -120,6 +120,8 @@ class Engine {
   virtual void run_parts(const std::function<void(Part&)>&) {}
   virtual bool has_parts() const { return false; }
 
+  /// cudaStream_t of all work on views of this engine, never the default stream; null: the views are in host memory.
+  virtual void* stream() const { return nullptr; }
   /// Returns when everything that was asked for is done; throws Error for what went wrong on a device.
   virtual void wait() {}
 

@@ -11,6 +11,7 @@
 #include "sim/cuda/engine.h"
 #include "sim/engine_plan.h"
 #include "sim/index.h"
+#include "sim/kinematics.h"
 #include "sim/model.h"
 #include "sim/mujoco/engine.h"
 
@@ -315,6 +316,17 @@ const ModelInfo& Scene::info() const {
 Engine& Scene::engine() {
   need_built();
   return *engine_;
+}
+
+const Kinematics& Scene::kinematics() const {
+  need_built();
+  COHORT_THROW_UNLESS(
+      !compiled_.mjb.empty(),
+      "{} holds no model of MuJoCo's, which poses and Jacobians at given coordinates need: build the scene "
+      "from the model's own file",
+      compiled_file_.string());
+  if (!kinematics_) kinematics_ = std::make_unique<Kinematics>(compiled_.mjb);
+  return *kinematics_;
 }
 
 MemoryPlan Scene::memory() const {

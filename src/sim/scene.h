@@ -34,6 +34,7 @@ namespace cohort::sim {
 class Scene;
 struct Model;
 struct VisualModel;
+class Kinematics;
 
 /// One thing of a scene after build(): its links, dofs and geoms. A handle; the scene owns everything. The functions of
 /// SceneParts take local indices here: dof i is dofs()[i] of the scene.
@@ -125,6 +126,10 @@ class Scene : public SceneParts {
   std::shared_ptr<const VisualModel> visual_model() const;
   /// MuJoCo's binary model; empty for a scene that was built from a compiled one.
   std::span<const std::uint8_t> binary_model() const { return compiled_.mjb; }
+  /// Poses, Jacobians, inertia and bias forces at coordinates that the caller gives, whichever engine this scene has; made
+  /// by the first call, which no other thread's may run beside. Throws Error for a scene that was built from a compiled
+  /// model.
+  const Kinematics& kinematics() const;
   std::int64_t step_count() const { return steps_; }
   /// Bytes by part: the engine's, and what the scene keeps for dofs that it controls itself.
   MemoryPlan memory() const;
@@ -269,6 +274,7 @@ class Scene : public SceneParts {
   CompiledScene compiled_;
   std::filesystem::path compiled_file_;                ///< instead, of build_from_file
   mutable std::shared_ptr<const VisualModel> visual_;  ///< null until asked for
+  mutable std::unique_ptr<Kinematics> kinematics_;     ///< likewise
   std::unique_ptr<Engine> engine_;
   int contact_capacity_ = 0;  ///< of the batched engine's model
   std::array<double, 2> spacing_{0, 0};

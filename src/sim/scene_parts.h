@@ -57,6 +57,9 @@ class SceneParts {
   /// Velocities in the world, (envs, links, 3): of the link's origin (m/s), and angular (rad/s).
   std::vector<float> get_links_vel(const Indices& links = {}, const Indices& envs = {}) const;
   std::vector<float> get_links_ang(const Indices& links = {}, const Indices& envs = {}) const;
+  /// Jacobians of the links' origins in the present state, (envs, links, 6, dofs): velocity (m/s), then angular velocity
+  /// (rad/s), in the world, for a unit velocity of each dof. Of any coordinates: Scene::kinematics().
+  std::vector<float> get_links_jacobian(const Indices& links = {}, const Indices& envs = {}) const;
 
   /// The contacts of these geoms in the present state, with the forces that the solver finds for it: of one environment
   /// after the other, in the order of `envs`; Contact::env says of which.
@@ -81,6 +84,9 @@ class SceneParts {
   std::size_t entity_;  ///< which of the scene's, or kWholeScene
 
  private:
+  /// Calls visit(row, dof, column, velocity of the dof) for the dofs that move each (environment, link).
+  template <class Visit>
+  void visit_columns(const Indices& links, const Indices& envs, const Visit& visit) const;
   std::vector<float> links_velocity(const Indices& links, const Indices& envs, bool angular) const;
   /// Sets a parameter of some of the scene's `count` items, `components` numbers each.
   void set_items(Parameter parameter, std::span<const float> values, const Indices& items, std::size_t count,

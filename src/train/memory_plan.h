@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/rdt/rdt_policy.h"
+#include "policies/rdt/rdt_policy.h"
 #include "train/estimate.h"
 
 namespace cohort::train {

@@ -17,6 +17,15 @@ bool is_plain_float(at::ScalarType type) {
 
 }  // namespace
 
+std::string without_wrappers(const std::string& key) {
+  std::string plain = key;
+  for (const std::string wrapper : {"module.", "_orig_mod."}) {
+    while (plain.starts_with(wrapper)) plain.erase(0, wrapper.size());
+    for (std::size_t at; (at = plain.find("." + wrapper)) != std::string::npos;) plain.erase(at + 1, wrapper.size());
+  }
+  return plain;
+}
+
 bool may_convert(at::ScalarType from, at::ScalarType to) {
   return from == to || (is_plain_float(from) && is_plain_float(to));
 }

@@ -1,5 +1,5 @@
 /// What may differ between weights in a file and a model's own, wherever weights are read: element types that convert,
-/// and the prefixes that wrappers leave in names. Whatever else differs is an error (weights.h, reference_weights.h).
+/// and the prefixes that wrappers leave in names. Whatever else differs is an error (weights.h).
 #pragma once
 #include <cstddef>
 #include <string>
@@ -23,6 +23,10 @@ std::string type_difference(const std::string& name, at::ScalarType in_file, at:
 inline constexpr const char* kTypeRemedy =
     "Integers and 8-bit floats are quantised weights, which mean something only with their scales: turn them back into "
     "float32 or bfloat16 first.";
+
+/// The key without the prefixes that DataParallel, DistributedDataParallel ("module.") and torch.compile ("_orig_mod.")
+/// leave, at its beginning and inside.
+std::string without_wrappers(const std::string& key);
 
 /// Counts what of a file was taken otherwise than it stands there, and says it in the log, once.
 class TakenOtherwise {

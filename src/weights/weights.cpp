@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "models/diffusion_policy/weight_names.h"
 #include "weights/foreign_weights.h"
 #include "weights/safetensors.h"
 
@@ -74,7 +73,7 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
   std::unordered_map<std::string, at::Tensor> given;
   TakenOtherwise otherwise(source);
   for (const auto& [name, tensor] : tensors) {
-    const std::string plain = own_names.count(name) ? name : models::without_wrappers(name);
+    const std::string plain = own_names.count(name) ? name : without_wrappers(name);
     if (own_names.count(plain)) otherwise.name(name, plain);
     given.emplace(plain, tensor);
   }
@@ -101,7 +100,7 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
     }
   }
   for (const auto& [name, tensor] : tensors) {
-    if (!own_names.count(name) && !own_names.count(models::without_wrappers(name))) superfluous.push_back(name);
+    if (!own_names.count(name) && !own_names.count(without_wrappers(name))) superfluous.push_back(name);
   }
   std::string complaint;
   if (!misshapen.empty()) complaint += format(" Other shapes: {}.", list_names(misshapen));

@@ -18,7 +18,7 @@
 #include "data/rlds/example.h"
 #include "data/rlds/rlds_writer.h"
 #include "data/robot_windows.h"
-#include "models/diffusion_policy/diffusion_policy.h"
+#include "policies/diffusion/diffusion_policy.h"
 #include "policies/policy_actor.h"
 #include "policies/small_language.h"
 #include "policies/statistics_of_set.h"

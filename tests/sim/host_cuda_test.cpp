@@ -27,10 +27,6 @@ std::unique_ptr<Scene> scene_on(int device, const std::string& model = "walker.x
   return scene;
 }
 
-CudaEngine& engine_of(Scene& scene) {
-  return dynamic_cast<CudaEngine&>(scene.engine());
-}
-
 std::vector<float> state_of(Scene& scene) {
   std::vector<float> all;
   for (Field f : {Field::kQpos, Field::kQvel, Field::kTime}) {
@@ -72,9 +68,8 @@ TEST(SimOnDevices, ASceneTakesItsDeviceOnlyLeavesTheCallersAndGivesAllBack) {
     state_of(*scene);
     scene->view(Field::kQpos);
     scene->randomize_parameter(Parameter::kLinkMass, 0.8, 1.2);
-    engine_of(*scene).capture(2);
-    engine_of(*scene).replay();
-    engine_of(*scene).wait();
+    scene->engine().step(2);
+    scene->engine().wait();
     EXPECT_GT(held(1)[0], before[1][0]);
     EXPECT_EQ(held(1)[1], before[1][1] + 1);
     EXPECT_EQ(held(0)[0], before[0][0]);
@@ -171,7 +166,7 @@ TEST(SimOnDevices, WhatBrokeOnTheDeviceIsReportedByTheNextWait) {
   scene->build(5);
   scene->step();
   host_cuda::fail_next_wait();
-  const std::string why = message_of([&] { engine_of(*scene).wait(); });
+  const std::string why = message_of([&] { scene->engine().wait(); });
   EXPECT_NE(why.find("cuda:1"), std::string::npos) << why;
   EXPECT_NE(why.find("illegal memory access"), std::string::npos) << why;
 }
@@ -182,9 +177,9 @@ TEST(SimOnDevices, ACallersOwnCaptureOfAStepReplays) {
     s->build(33);
     steps(*s, 0, 5);
   }
-  for (int s = 0; s < 3; ++s) engine_of(*truth).step(2);
+  for (int s = 0; s < 3; ++s) truth->engine().step(2);
   // The caller's side of CUDA: his device is the engine's meanwhile.
-  CudaEngine& engine = engine_of(*scene);
+  Engine& engine = scene->engine();
   const auto stream = static_cast<cudaStream_t>(engine.stream());
   cudaSetDevice(1);
   cudaGraph_t graph = nullptr;
@@ -204,7 +199,7 @@ TEST(SimOnDevices, ACallThatWaitsDuringACaptureIsAnErrorAndTheEngineGoesOn) {
   const auto scene = scene_on(1);
   scene->build(33);
   scene->set_ctrl(std::vector<float>(static_cast<std::size_t>(scene->info().nu), 0.1f));  // not on the device yet
-  CudaEngine& engine = engine_of(*scene);
+  Engine& engine = scene->engine();
   const auto stream = static_cast<cudaStream_t>(engine.stream());
   cudaSetDevice(1);
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);

@@ -50,6 +50,12 @@ std::unique_ptr<sim::Scene> scene_of(const fs::path& task) {
   return scene;
 }
 
+ArmIndices arm_of(const sim::Scene& scene) {
+  std::vector<std::string> joints;
+  for (int i = 1; i <= kArmJoints; ++i) joints.push_back(format("robot0_joint{}", i));
+  return find_arm(scene.kinematics(), scene.info(), "gripper0_grip_site", joints);
+}
+
 template <std::size_t N>
 double largest_difference(const std::array<double, N>& a, const std::array<double, N>& b) {
   double largest = 0;
@@ -64,9 +70,8 @@ TEST(OperationalSpace, ReadingsAndTorquesAreRobosuites) {
   int compared = 0;
   for (const fs::path& task : tasks) {
     const auto scene = scene_of(task);
-    const RobotTree tree(scene->binary_model(), "robot0_base");
-    const int site = tree.site("gripper0_grip_site");
-    RobotTree::Workspace w(tree);
+    const sim::Kinematics& kinematics = scene->kinematics();
+    const ArmIndices arm = arm_of(*scene);
     for (const char* name : {"osc_mj400_0.json", "osc_mj400_1.json", "osc_mj237_0.json", "osc_mj237_1.json"}) {
       const Json file = Json::parse(read_file(task / name));
       for (const Json& sample : file.at("samples")) {
@@ -80,7 +85,7 @@ TEST(OperationalSpace, ReadingsAndTorquesAreRobosuites) {
         given.position = flat<7>(sample.at("joint_pos")), given.velocity = flat<7>(sample.at("joint_vel"));
         ArmReading read;
         std::array<double, 7> bias{}, torques{};
-        read_arm(tree, site, qpos, qvel, w, read, bias);
+        read_arm(kinematics, arm, qpos, qvel, read, bias);
         const bool of_the_reset = sample.at("step") == 0 && sample.at("substep") == 0;
         if (!of_the_reset) {
           EXPECT_LT(largest_difference(read.pos, given.pos), 1e-9);
@@ -111,9 +116,8 @@ TEST(OperationalSpace, TheRecordedTorquesComeOutInClosedLoop) {
   const OperationalSpaceControl control;
   for (const fs::path& task : tasks) {
     const auto scene = scene_of(task);
-    const RobotTree tree(scene->binary_model(), "robot0_base");
-    const int site = tree.site("gripper0_grip_site");
-    RobotTree::Workspace w(tree);
+    const sim::Kinematics& kinematics = scene->kinematics();
+    const ArmIndices arm = arm_of(*scene);
     const auto trace = test::read_npz((task / "trace_mj400_0.npz").string());
     const Json controller = Json::parse(read_file(task / "task.json")).at("controller");
     sim::Engine& engine = scene->engine();
@@ -130,13 +134,14 @@ TEST(OperationalSpace, TheRecordedTorquesComeOutInClosedLoop) {
     // What the controller read at the reset, before the initial state was set: it stays for the first torques.
     std::vector<double> reset_qpos(scene->info().qpos0), still(nv, 0.0);
     const auto posture = controller.at("at_reset").at("initial_joint").get<std::vector<double>>();
-    for (std::size_t j = 0; j < posture.size(); ++j)
-      reset_qpos[static_cast<std::size_t>(tree.qpos_addresses()[j])] = posture[j];
-    for (std::size_t j = 7; j < static_cast<std::size_t>(tree.dofs()); ++j)
-      reset_qpos[static_cast<std::size_t>(tree.qpos_addresses()[j])] = 0;
+    for (std::size_t j = 0; j < posture.size(); ++j) reset_qpos[arm.qpos[j]] = posture[j];
+    for (const char* finger : {"gripper0_finger_joint1", "gripper0_finger_joint2"}) {
+      const sim::JointInfo& joint = scene->info().joints[static_cast<std::size_t>(scene->info().joint(finger))];
+      reset_qpos[static_cast<std::size_t>(joint.qpos)] = 0;
+    }
     ArmReading reading;
     std::array<double, 7> bias{}, torques{};
-    read_arm(tree, site, reset_qpos, still, w, reading, {});
+    read_arm(kinematics, arm, reset_qpos, still, reading, {});
     OperationalSpaceControl::Memory memory;
     control.begin(memory, reading);
 
@@ -153,7 +158,7 @@ TEST(OperationalSpace, TheRecordedTorquesComeOutInClosedLoop) {
       for (std::size_t k = 0; k < kSubsteps; ++k) {
         const bool stale = step == 0 && k == 0;
         ArmReading now;
-        read_arm(tree, site, {qpos, nq}, {qvel, nv}, w, now, bias);
+        read_arm(kinematics, arm, {qpos, nq}, {qvel, nv}, now, bias);
         if (!stale) reading = now;
         if (k == 0) control.set_goal(memory, reading, action);
         control.torques(memory, reading, bias, torques);
@@ -170,31 +175,6 @@ TEST(OperationalSpace, TheRecordedTorquesComeOutInClosedLoop) {
     EXPECT_LT(goal, 1e-9) << task;
     std::printf("%s: torques within %.1e N m, goals within %.1e\n", task.filename().c_str(), largest, goal);
   }
-}
-
-// A joint that is moved alone by its torques arrives, whatever the others weigh.
-TEST(JointControl, TorquesMakeTheAccelerationThatIsAskedFor) {
-  ArmReading now;
-  std::array<double, 7> bias{}, goal{}, torques{};
-  for (std::size_t i = 0; i < 7; ++i) {
-    for (std::size_t j = 0; j < 7; ++j) now.mass[i * 7 + j] = (i == j ? 2.0 : 0.1) + 0.05 * static_cast<double>(i + j);
-    bias[i] = 3.0 - static_cast<double>(i), now.position[i] = 0.1 * static_cast<double>(i), now.velocity[i] = 0.2;
-  }
-  const std::array<double, 7> action{1, -1, 2, 0, 0.5, 0, 0};
-  joint_position_goal({}, now, action, goal);
-  EXPECT_DOUBLE_EQ(goal[0], 0.05);
-  EXPECT_DOUBLE_EQ(goal[2], 0.25) << "an action above 1 is 1";
-  joint_position_torques({}, now, goal, bias, torques);
-  // M^-1 (tau - bias) is the spring's and damper's acceleration.
-  std::array<double, 49> inverse = now.mass;
-  ASSERT_TRUE(invert(inverse, 7));
-  for (std::size_t i = 0; i < 7; ++i) {
-    double acceleration = 0;
-    for (std::size_t j = 0; j < 7; ++j) acceleration += inverse[i * 7 + j] * (torques[j] - bias[j]);
-    EXPECT_NEAR(acceleration, 50 * (goal[i] - now.position[i]) - 2 * std::sqrt(50.0) * 0.2, 1e-10);
-  }
-  joint_velocity_torques(kJointVelocityGain, now, goal, bias, torques);
-  EXPECT_DOUBLE_EQ(torques[1], 7 * (goal[1] - 0.2) + 2.0);
 }
 
 TEST(JointControl, AGripperTakesFourControlStepsFromTheMiddleToAnEnd) {

@@ -10,9 +10,9 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
-#include "models/rdt/rdt.h"
+#include "policies/rdt/deepspeed_file.h"
+#include "policies/rdt/rdt.h"
 #include "support/fresh_folder.h"
-#include "train/deepspeed_file.h"
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
 #include "weights/named_tensors.h"
@@ -124,12 +124,13 @@ std::string deepspeed_file(const std::string& text) {
 }
 
 TEST(Deepspeed, TheReferencesFileDividesGradientsAndWhatSaysMoreIsHonoured) {
-  const DeepspeedFile plain = read_deepspeed_file(std::string(COHORT_SOURCE_DIR) + "/configs/zero2.json");
+  const policies::DeepspeedFile plain =
+      policies::read_deepspeed_file(std::string(COHORT_SOURCE_DIR) + "/configs/zero2.json");
   EXPECT_EQ(plain.overrides, std::vector<std::string>{"parallel.zero=2"});
   ASSERT_EQ(plain.notes.size(), 2u);
   EXPECT_NE(plain.notes[0].find("train.weights=bf16"), std::string::npos) << plain.notes[0];
   EXPECT_NE(plain.notes[1].find("zero_optimization.overlap_comm"), std::string::npos) << plain.notes[1];
-  const DeepspeedFile full = read_deepspeed_file(deepspeed_file(R"({
+  const policies::DeepspeedFile full = policies::read_deepspeed_file(deepspeed_file(R"({
     "fp16": {"enabled": false, "loss_scale": 0, "initial_scale_power": 16, "loss_scale_window": 1000, "hysteresis": 2},
     "bf16": {"enabled": true}, "gradient_clipping": 1.0, "gradient_accumulation_steps": 4,
     "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1, "offload_optimizer": {"device": "none"}}})"));
@@ -145,13 +146,14 @@ TEST(Deepspeed, TheReferencesFileDividesGradientsAndWhatSaysMoreIsHonoured) {
 
 TEST(Deepspeed, WhatIsNotDoneIsRefusedByKeyWithARemedy) {
   const std::string message = message_of([] {
-    read_deepspeed_file(deepspeed_file(R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}},
+    policies::read_deepspeed_file(
+        deepspeed_file(R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}},
       "optimizer": {"type": "Lamb"}, "activation_checkpointing": {}, "autotuning": {}, "gradient_clipping": "much"})"));
   });
   for (const char* part : {"zero_optimization.stage = 3: there are 0, 1 and 2", "zero_optimization.offload_optimizer",
                            "optimizer = ", "--gradient_checkpointing", "autotuning = ", "gradient_clipping = \"much\""})
     EXPECT_NE(message.find(part), std::string::npos) << part << "\n" << message;
-  EXPECT_NE(message_of([] { read_deepspeed_file(deepspeed_file("no json")); }).find("is no JSON file"),
+  EXPECT_NE(message_of([] { policies::read_deepspeed_file(deepspeed_file("no json")); }).find("is no JSON file"),
             std::string::npos);
 }
 

@@ -127,7 +127,7 @@ TEST(NamedSettings, EveryOneThatAMessageNamesCanBeSet) {
   const Known known = all_settings();
   ASSERT_TRUE(known.settings.contains("parallel.ddp.find_unused_parameters"));
   int files = 0;
-  for (const char* module : {"train", "parallel", "policy", "dist", "data", "models", "report"}) {
+  for (const char* module : {"train", "run", "parallel", "weights", "policies", "dist", "data", "models", "report"}) {
     const bool own = module == std::string("train") || module == std::string("parallel");
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(COHORT_SOURCE_DIR) / "src" / module)) {
       const std::string name = entry.path().filename().string();

@@ -14,15 +14,15 @@
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
-#include "models/diffusion_policy/diffusion_policy.h"
-#include "models/diffusion_policy/weight_names.h"
 #include "models/random_context.h"
+#include "policies/diffusion/diffusion_policy.h"
 #include "policies/policy_settings.h"
+#include "policies/reference_weights.h"
 #include "policies/small_language.h"
+#include "policies/weight_names.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/ready_policy.h"
 #include "train/state_set.h"
-#include "weights/reference_weights.h"
 #include "weights/weights.h"
 
 namespace cohort::train {
@@ -313,10 +313,10 @@ TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   ReadyPolicy ready(overrides);
   ready.job->load();
   const auto one = ready.job->make_model(1), two = ready.job->make_model(2);
-  const weights::NamedTensors theirs = weights::to_reference(*one, weights::module_state(*one), "one");
+  const weights::NamedTensors theirs = policies::to_reference(*one, weights::module_state(*one), "one");
   EXPECT_TRUE(std::any_of(theirs.begin(), theirs.end(),
                           [](const auto& item) { return item.first.find("policy.noise_pred_net.module.") == 0; }));
-  const weights::NamedTensors ours = weights::from_reference(*two, theirs, "theirs");
+  const weights::NamedTensors ours = policies::from_reference(*two, theirs, "theirs");
   const weights::NamedTensors expected = weights::module_state(*one);
   ASSERT_EQ(ours.size(), expected.size());
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -325,7 +325,7 @@ TEST(PolicyJob, ReferenceWeightsComeBackToTheSameBits) {
   }
   weights::NamedTensors wrong = theirs;
   wrong[0].first = "policy.surprise";
-  const std::string message = message_of([&] { weights::from_reference(*two, wrong, "theirs.safetensors"); });
+  const std::string message = message_of([&] { policies::from_reference(*two, wrong, "theirs.safetensors"); });
   EXPECT_NE(message.find("theirs.safetensors"), std::string::npos) << message;
   EXPECT_NE(message.find("policy.surprise"), std::string::npos) << message;
 }
@@ -341,13 +341,13 @@ TEST(PolicyJob, WeightsOfAnotherPolicyAreRefusedWithWhatMayBeMeant) {
   const auto plain = policy({}), combined = policy({"model.images.combine=true"}),
              wider = policy({"model.diffusion.unet.down_dims=24,32"});
   const auto message = [](const torch::nn::Module& asked, const torch::nn::Module& given) {
-    const weights::NamedTensors theirs = weights::to_reference(given, weights::module_state(given), "given");
-    return message_of([&] { weights::from_reference(asked, theirs, "theirs.safetensors"); });
+    const weights::NamedTensors theirs = policies::to_reference(given, weights::module_state(given), "given");
+    return message_of([&] { policies::from_reference(asked, theirs, "theirs.safetensors"); });
   };
   EXPECT_NE(message(*plain, *combined).find("model.images.combine=true"), std::string::npos);
   EXPECT_NE(message(*combined, *plain).find("model.images.combine=false"), std::string::npos);
   for (const std::string& text : {message(*plain, *wider), message_of([&] {
-                                    weights::to_reference(*plain, weights::module_state(*wider), "theirs.safetensors");
+                                    policies::to_reference(*plain, weights::module_state(*wider), "theirs.safetensors");
                                   })}) {
     EXPECT_NE(text.find("theirs.safetensors"), std::string::npos) << text;
     EXPECT_NE(text.find("other shapes"), std::string::npos) << text;

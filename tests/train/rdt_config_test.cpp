@@ -1,6 +1,4 @@
 // The reference's configuration files as settings.
-#include "train/jobs/rdt_config.h"
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -8,9 +6,10 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
+#include "policies/rdt/config.h"
+#include "policies/rdt/flags.h"
+#include "policies/rdt/statistics.h"
 #include "support/fresh_folder.h"
-#include "train/jobs/rdt_flags.h"
-#include "train/jobs/rdt_statistics.h"
 #include "train/ready_policy.h"
 
 namespace cohort::train {
@@ -72,8 +71,9 @@ fs::path config_folder(const std::string& name) {
   return folder;
 }
 
-RdtConfig read_finetune(const fs::path& folder, bool hdf5 = false) {
-  return read_rdt_config({.path = (folder / "base.yaml").string(), .dataset_type = "finetune", .load_from_hdf5 = hdf5});
+policies::RdtConfig read_finetune(const fs::path& folder, bool hdf5 = false) {
+  return policies::read_rdt_config(
+      {.path = (folder / "base.yaml").string(), .dataset_type = "finetune", .load_from_hdf5 = hdf5});
 }
 
 void replace_in(const fs::path& file, const std::string& from, const std::string& to) {
@@ -88,7 +88,7 @@ bool has(const std::vector<std::string>& list, const std::string& text) {
 }
 
 TEST(RdtConfig, EveryKeyOfBaseYamlIsASettingThatExists) {
-  const RdtConfig config = read_finetune(config_folder("whole"));
+  const policies::RdtConfig config = read_finetune(config_folder("whole"));
   for (const char* wanted :
        {"model.rdt.img_history_size=2", "model.rdt.horizon=64", "model.rdt.num_cameras=3", "model.rdt.hidden_size=1024",
         "model.rdt.depth=14", "model.rdt.max_lang_cond_len=1024", "model.rdt.schedule.prediction_type=sample",
@@ -109,8 +109,9 @@ TEST(RdtConfig, EveryKeyOfBaseYamlIsASettingThatExists) {
 
 TEST(RdtConfig, TheCommandLineGoesOnTop) {
   const fs::path folder = config_folder("flags");
-  const RdtFlags flags = read_rdt_flags({"model.rdt.depth=4", "config_path=" + (folder / "base.yaml").string(),
-                                         "dataset_type=finetune", "load_from_hdf5=true"});
+  const policies::RdtFlags flags =
+      policies::read_rdt_flags({"model.rdt.depth=4", "config_path=" + (folder / "base.yaml").string(),
+                                "dataset_type=finetune", "load_from_hdf5=true"});
   const auto place = [&](const std::string& text) {
     return std::find(flags.overrides.begin(), flags.overrides.end(), text) - flags.overrides.begin();
   };
@@ -121,7 +122,7 @@ TEST(RdtConfig, TheCommandLineGoesOnTop) {
 TEST(RdtConfig, SeveralDataSetsHaveWeightsAndFrequenciesOfTheirOwn) {
   const fs::path folder = config_folder("several");
   write_file_atomically(folder / "finetune_datasets.json", R"(["arm", "droid"])");
-  const RdtConfig config = read_finetune(folder, /*hdf5=*/true);
+  const policies::RdtConfig config = read_finetune(folder, /*hdf5=*/true);
   EXPECT_TRUE(has(config.overrides, "data.weights=[100,50]"));
   EXPECT_TRUE(has(config.overrides, "model.rdt.ctrl_freqs=[10,15]"));
   EXPECT_NE(message_of([&] { read_finetune(folder); }).find("droid: place 2 has a camera behind an empty place"),
@@ -163,27 +164,28 @@ std::string statistics_file(const fs::path& folder, const std::vector<int>& slot
 TEST(RdtConfig, TheStatesMeanIsThatOfTheDataSetAndOfNoOther) {
   const fs::path folder = config_folder("statistics");
   const std::string right = statistics_file(folder, {30, 31, 10});
-  EXPECT_EQ(reference_state_mean(right, "arm", {31, 10, 30}), (std::vector<double>{0.31, 0.1, 0.3}));
-  EXPECT_TRUE(reference_state_mean(right, "other", {30}).empty());
+  EXPECT_EQ(policies::reference_state_mean(right, "arm", {31, 10, 30}), (std::vector<double>{0.31, 0.1, 0.3}));
+  EXPECT_TRUE(policies::reference_state_mean(right, "other", {30}).empty());
   EXPECT_NE(
       message_of([&] {
-        reference_state_mean(right, "arm", {30, 31});
+        policies::reference_state_mean(right, "arm", {30, 31});
       })
           .find("arm has numbers in slot 10 (right_gripper_joint_0_pos), but data.proprio does not fill it: these are "
                 "statistics of another data set"),
       std::string::npos)
       << message_of([&] {
-           reference_state_mean(right, "arm", {30, 31});
+           policies::reference_state_mean(right, "arm", {30, 31});
          });
   EXPECT_NE(message_of([&] {
-              reference_state_mean(right, "arm", {30, 31, 10, 0});
+              policies::reference_state_mean(right, "arm", {30, 31, 10, 0});
             }).find("arm has none in slot 0"),
             std::string::npos);
 }
 
 std::vector<std::string> names_of(const std::string& data_path, const std::string& data_set) {
   std::vector<std::string> names;
-  for (const StatisticsName& name : statistics_names(data_path, data_set)) names.push_back(name.name);
+  for (const policies::StatisticsName& name : policies::statistics_names(data_path, data_set))
+    names.push_back(name.name);
   return names;
 }
 
@@ -198,8 +200,9 @@ TEST(RdtStatistics, TheTasksComeBeforeTheBenchmarksAndBothBeforeThoseOfAllData) 
     nlohmann::json file = nlohmann::json::object();
     for (const std::string& name : in_file) file[name] = nlohmann::json::object();
     write_file_atomically(folder / "dataset_stat.json", file.dump());
-    const auto name = find_statistics((folder / "dataset_stat.json").string(),
-                                      statistics_names("sets/libero_single_task/a.hdf5", "libero_90"));
+    const auto name =
+        policies::find_statistics((folder / "dataset_stat.json").string(),
+                                  policies::statistics_names("sets/libero_single_task/a.hdf5", "libero_90"));
     return name ? name->name + ": " + name->why : "none";
   };
   EXPECT_EQ(found({"all", "libero_90", "libero_single_task"}), "libero_single_task: single task, named by data.paths");
@@ -214,11 +217,11 @@ TEST(RdtStatistics, ADeviationFarBelowTheDatasIsNamedWithItsSlot) {
   std::vector<double> deviation(128, 0.0);
   deviation[30] = 0.003, deviation[31] = 0.004, deviation[10] = 0.5;
   write_file_atomically(path, nlohmann::json{{"libero_90", {{"action_std", deviation}}}}.dump());
-  EXPECT_EQ(small_deviations(path, "libero_90", "action_std", {30, 31, 32, 10}, {0.3, 0.2, 0.4, 0.5}),
+  EXPECT_EQ(policies::small_deviations(path, "libero_90", "action_std", {30, 31, 32, 10}, {0.3, 0.2, 0.4, 0.5}),
             "action_std of right_eef_pos_x is 0.003, a 100th of the data's 0.3 (1 more likewise)")
       << "slot 32 is empty in the file";
-  EXPECT_EQ(small_deviations(path, "libero_90", "action_std", {30, 10}, {0.02, 0.5}), "");
-  EXPECT_EQ(small_deviations(path, "libero_90", "state_std", {30}, {1.0}), "") << "the file has none";
+  EXPECT_EQ(policies::small_deviations(path, "libero_90", "action_std", {30, 10}, {0.02, 0.5}), "");
+  EXPECT_EQ(policies::small_deviations(path, "libero_90", "state_std", {30}, {1.0}), "") << "the file has none";
 }
 
 }  // namespace

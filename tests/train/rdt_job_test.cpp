@@ -15,13 +15,13 @@
 #include "core/message_of.h"
 #include "data/lerobot/parquet_file.h"
 #include "models/random_context.h"
-#include "models/rdt/rdt_policy.h"
 #include "policies/instruction_embeddings.h"
 #include "policies/policy_settings.h"
-#include "policies/rdt_files.h"
+#include "policies/rdt/files.h"
+#include "policies/rdt/flags.h"
+#include "policies/rdt/rdt_policy.h"
 #include "policies/trained_policy.h"
 #include "support/fresh_folder.h"
-#include "train/jobs/rdt_flags.h"
 #include "train/ready_policy.h"
 #include "train/small_rdt.h"
 #include "weights/named_tensors.h"
@@ -497,7 +497,7 @@ TEST(RdtJob, AugmentationGoesThroughTheLoaderAndLeavesValidationAlone) {
 }
 
 TEST(RdtFlags, MainPysFlagsAreOurSettings) {
-  const RdtFlags flags = read_rdt_flags(
+  const policies::RdtFlags flags = policies::read_rdt_flags(
       {"train_batch_size=16", "max_train_steps=20000", "load_from_hdf5=true", "mixed_precision=bf16",
        "lr_scheduler=constant_with_warmup", "lr_warmup_steps=100", "scale_lr=true", "resume_from_checkpoint=latest",
        "sample_period=100", "sample_batch_size=4", "model.rdt.lang_embed=a.pt", "precomp_lang_embed=true",
@@ -520,8 +520,8 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
                                           "validation.sampled=8"};
   EXPECT_EQ(flags.overrides, expected);
   EXPECT_EQ(flags.notes.size(), 3u) << "alpha, the text encoder, what is sampled";
-  EXPECT_TRUE(is_rdt_switch("load_from_hdf5"));
-  EXPECT_FALSE(is_rdt_switch("train_batch_size"));
+  EXPECT_TRUE(policies::is_rdt_switch("load_from_hdf5"));
+  EXPECT_FALSE(policies::is_rdt_switch("train_batch_size"));
   // Every setting that flags become exists.
   RunSettings settings;
   config::Fields fields;
@@ -534,57 +534,64 @@ TEST(RdtFlags, MainPysFlagsAreOurSettings) {
 
 // What nobody typed changes nothing that a file says: main.py's defaults are for where nothing is said.
 TEST(RdtFlags, AFlagLeavesTheFilesOtherSettingsAlone) {
-  EXPECT_EQ(read_rdt_flags({"lr_warmup_steps=100"}).overrides, std::vector<std::string>{"train.warmup_steps=100"});
-  const RdtFlags cosine = read_rdt_flags({"lr_scheduler=cosine"});
+  EXPECT_EQ(policies::read_rdt_flags({"lr_warmup_steps=100"}).overrides,
+            std::vector<std::string>{"train.warmup_steps=100"});
+  const policies::RdtFlags cosine = policies::read_rdt_flags({"lr_scheduler=cosine"});
   EXPECT_EQ(cosine.overrides, std::vector<std::string>{"train.schedule=cosine"});
   EXPECT_EQ(cosine.defaults, std::vector<std::string>{"train.warmup_steps=500"});
-  const RdtFlags sampled = read_rdt_flags({"sample_batch_size=16"});
+  const policies::RdtFlags sampled = policies::read_rdt_flags({"sample_batch_size=16"});
   EXPECT_TRUE(sampled.overrides.empty());
   EXPECT_EQ(sampled.notes.size(), 1u);
-  EXPECT_EQ(read_rdt_flags({"sample_period=-1"}).overrides, std::vector<std::string>{"validation.sampled=0"});
+  EXPECT_EQ(policies::read_rdt_flags({"sample_period=-1"}).overrides, std::vector<std::string>{"validation.sampled=0"});
 }
 
 TEST(RdtFlags, AMisspeltFlagHasItsNeighbour) {
-  EXPECT_EQ(near_rdt_flag("max_train_step"), "max_train_steps");
-  EXPECT_EQ(near_rdt_flag("train-batch-sise"), "train_batch_size");
-  EXPECT_EQ(near_rdt_flag("sample_perid"), "sample_period");
-  EXPECT_EQ(near_rdt_flag("train.batch_sise"), "") << "a setting, no flag";
-  EXPECT_EQ(near_rdt_flag("wholly_other"), "");
+  EXPECT_EQ(policies::near_rdt_flag("max_train_step"), "max_train_steps");
+  EXPECT_EQ(policies::near_rdt_flag("train-batch-sise"), "train_batch_size");
+  EXPECT_EQ(policies::near_rdt_flag("sample_perid"), "sample_period");
+  EXPECT_EQ(policies::near_rdt_flag("train.batch_sise"), "") << "a setting, no flag";
+  EXPECT_EQ(policies::near_rdt_flag("wholly_other"), "");
 }
 
 TEST(RdtFlags, ACheckpointsNameIsLookedForInTheOutputFolder) {
   const std::filesystem::path folder = rdt_folder("output_dir");
   std::filesystem::create_directories(folder / "checkpoint-2");
   const std::string out = "output_dir=" + folder.string();
-  const RdtFlags found = read_rdt_flags({"resume_from_checkpoint=checkpoint-2", out});
+  const policies::RdtFlags found = policies::read_rdt_flags({"resume_from_checkpoint=checkpoint-2", out});
   EXPECT_TRUE(found.names_output_dir);
   EXPECT_EQ(found.overrides, (std::vector<std::string>{out, "resume=" + (folder / "checkpoint-2").string()}));
-  const std::string missing = message_of([&] { read_rdt_flags({out, "resume_from_checkpoint=checkpoint-3"}); });
+  const std::string missing = message_of([&] {
+    policies::read_rdt_flags({out, "resume_from_checkpoint=checkpoint-3"});
+  });
   EXPECT_NE(missing.find("checkpoint-3"), std::string::npos) << missing;
 }
 
 TEST(RdtFlags, WhatCannotBeHonouredIsRefusedByName) {
   const std::string message = message_of([] {
-    read_rdt_flags({"report_to=wandb", "lr_scheduler=polynomial", "precomp_lang_embed=true", "push_to_hub=false"});
+    policies::read_rdt_flags(
+        {"report_to=wandb", "lr_scheduler=polynomial", "precomp_lang_embed=true", "push_to_hub=false"});
   });
   for (const char* flag : {"--report_to=wandb: ", "--lr_scheduler=polynomial: ", "--precomp_lang_embed: "})
     EXPECT_NE(message.find(flag), std::string::npos) << flag << message;
   EXPECT_EQ(message.find("push_to_hub"), std::string::npos);
-  EXPECT_NE(message_of([] { read_rdt_flags({"resume_from_checkpoint=checkpoint-2"}); }).find("name it with its run"),
+  EXPECT_NE(message_of([] {
+              policies::read_rdt_flags({"resume_from_checkpoint=checkpoint-2"});
+            }).find("name it with its run"),
             std::string::npos);
   EXPECT_NE(message_of([] {
-              read_rdt_flags({"pretrained_text_encoder_name_or_path=google/t5-v1_1-xxl"});
+              policies::read_rdt_flags({"pretrained_text_encoder_name_or_path=google/t5-v1_1-xxl"});
             }).find("cohort data embed DATA --text-encoder google/t5-v1_1-xxl"),
             std::string::npos);
 }
 
 TEST(RdtFlags, DeepspeedsFileAndTheOptimizerOf8BitsAreSettingsAndAreSaidOnce) {
   const std::string file = std::string(COHORT_SOURCE_DIR) + "/configs/zero2.json";
-  const RdtFlags flags = read_rdt_flags({"deepspeed=" + file, "use_8bit_adam=true", "train_batch_size=4"});
+  const policies::RdtFlags flags =
+      policies::read_rdt_flags({"deepspeed=" + file, "use_8bit_adam=true", "train_batch_size=4"});
   EXPECT_EQ(flags.overrides,
             (std::vector<std::string>{"parallel.zero=2", "train.optimizer=adamw8bit", "train.batch_size=4"}));
-  EXPECT_EQ(read_rdt_flags({"use_8bit_adam=false"}).overrides, std::vector<std::string>{});
-  const std::string twice = message_of([&] { read_rdt_flags({"deepspeed=" + file, "parallel.zero=1"}); });
+  EXPECT_EQ(policies::read_rdt_flags({"use_8bit_adam=false"}).overrides, std::vector<std::string>{});
+  const std::string twice = message_of([&] { policies::read_rdt_flags({"deepspeed=" + file, "parallel.zero=1"}); });
   EXPECT_NE(twice.find("its file says parallel.zero=2 and the command line parallel.zero=1"), std::string::npos)
       << twice;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains RDT in plain PyTorch (tests/models/rdt/plain_rdt.py) on what a C++ test wrote, and prints a loss per step.
+"""Trains RDT in plain PyTorch (tests/policies/rdt/plain_rdt.py) on what a C++ test wrote, and prints a loss per step.
 
     rdt_training_reference.py FOLDER     # with weights.safetensors, data.safetensors, sizes.json
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "models" / "rdt"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "policies" / "rdt"))
 import plain_rdt  # noqa: E402
 
 TYPES = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8}

@@ -21,7 +21,7 @@
 #include "data/hdf5/hdf5_writer.h"
 #include "data/hdf5/metadata.h"
 #include "data/robot_windows.h"
-#include "models/diffusion_policy/diffusion_policy.h"
+#include "policies/diffusion/diffusion_policy.h"
 #include "policies/policy_settings.h"
 #include "train/ready_policy.h"
 #include "train/schedule.h"

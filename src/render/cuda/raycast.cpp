@@ -93,7 +93,7 @@ class CudaRaycastRenderer final : public Renderer {
       : Renderer(scene, settings),
         device_(checked_device(settings)),
         own_stream_(runs_here(scene) ? sim::cuda::Stream() : sim::cuda::make_stream(device_)),
-        stream_(runs_here(scene) ? cuda_engine().stream() : own_stream_.get()),
+        stream_(runs_here(scene) ? scene.engine().stream() : own_stream_.get()),
         traced_(model(), settings),
         memory_(cuda::upload_scene(traced_, device_, stream_, record_)),
         environments_(device_, stream_),
@@ -151,10 +151,8 @@ class CudaRaycastRenderer final : public Renderer {
 
  private:
   bool runs_here(sim::Scene& scene) const {
-    return scene.options().device == DeviceId{DeviceKind::kCuda, device_} &&
-           dynamic_cast<sim::CudaEngine*>(&scene.engine()) != nullptr;
+    return scene.options().device == DeviceId{DeviceKind::kCuda, device_} && scene.engine().stream() != nullptr;
   }
-  sim::CudaEngine& cuda_engine() const { return dynamic_cast<sim::CudaEngine&>(scene_.engine()); }
   static bool on_host(const ArrayView& view) { return view.data != nullptr && view.device.kind == DeviceKind::kCpu; }
 
   /// The engine's own arrays where it runs on this device; elsewhere a copy of the rows that are asked for, which are

@@ -56,12 +56,5 @@ const char* reset(const Batch&, const Defaults&, const int*, int) {
 const char* draw_controls(const Batch&, const ControlRange*, int, const ControlDraw&, int) {
   return kAbsent;
 }
-const char* capture(const Batch&, int, void**) {
-  return kAbsent;
-}
-const char* replay(const Batch&, void*) {
-  return kAbsent;
-}
-void release_graph(int, void*) {}
 
 }  // namespace cohort::sim::cuda

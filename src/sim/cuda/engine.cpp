@@ -83,9 +83,9 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters, const Fie
   return plan;
 }
 
-class CudaEngineImpl final : public CudaEngine {
+class CudaEngine final : public Engine {
  public:
-  CudaEngineImpl(Model model, int n_envs, const CudaEngineOptions& options)
+  CudaEngine(Model model, int n_envs, const CudaEngineOptions& options)
       : model_(std::move(model)),
         device_(options.device),
         n_(n_envs),
@@ -171,23 +171,6 @@ class CudaEngineImpl final : public CudaEngine {
     }
   }
 
-  void capture(int steps) override {
-    COHORT_CHECK(steps > 0, "a graph of {} timesteps has nothing to replay", steps);
-    flush_all();
-    graph_ = {};
-    void* graph = nullptr;
-    need(cuda::capture(batch_, steps, &graph), device_, "the steps cannot be captured into a graph");
-    graph_ = cuda::Graph(device_, graph);
-  }
-  void replay() override {
-    COHORT_CHECK(static_cast<bool>(graph_),
-                 "there is no graph to replay: capture() comes first, and after "
-                 "commit_parameters() once more");
-    flush_all();
-    need(cuda::replay(batch_, graph_.get()), device_, "the graph cannot be launched");
-    state_changed();
-  }
-
   void draw_controls(const RandomControls& controls, const ControlDraw& draw) override {
     const std::span<const ControlRange> ranges = controls.ranges();
     if (!control_ranges_ || !std::ranges::equal(ranges, drawn_ranges_)) {
@@ -238,7 +221,6 @@ class CudaEngineImpl final : public CudaEngine {
     wait();
     const bool more = host.varies != batch_.model.varies;
     if (more) plan_workspace(parameters_.taken(), false);  // where that does not fit all stays
-    graph_ = {};
     // The lanes hold more than before: the workspaces are made anew where that is so.
     if (more) {
       batch_.workspace_blocks = 0;  // no launch until there are new ones
@@ -291,7 +273,6 @@ class CudaEngineImpl final : public CudaEngine {
       commit_parameters();
     } else if (batch_.model.varies != 0) {
       wait();
-      graph_ = {};
       batch_.model.varies = 0;  // the workspaces are large enough
     }
   }
@@ -494,7 +475,6 @@ class CudaEngineImpl final : public CudaEngine {
   cuda::Batch batch_{};
   cuda::Defaults defaults_{};
   std::vector<ControlRange> drawn_ranges_;  ///< what control_ranges_ holds
-  cuda::Graph graph_;
 };
 
 }  // namespace
@@ -520,10 +500,10 @@ MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options
   return plan;
 }
 
-std::unique_ptr<CudaEngine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options) {
+std::unique_ptr<Engine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options) {
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
-  return std::make_unique<CudaEngineImpl>(std::move(model), n_envs, options);
+  return std::make_unique<CudaEngine>(std::move(model), n_envs, options);
 }
 
 }  // namespace cohort::sim

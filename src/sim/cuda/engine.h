@@ -22,20 +22,10 @@ MemoryPlan plan_cuda_engine(const Model& model, const CudaEngineOptions& options
 
 /// view() is memory of the device, valid on stream(); host_view() is a copy in host memory that is written back before
 /// the next step. Parameters (Engine::parameter) are written in host memory and reach the device with
-/// commit_parameters().
-class CudaEngine : public Engine {
- public:
-  /// cudaStream_t of all of this engine's work; never the default stream.
-  virtual void* stream() const = 0;
-  /// Records `steps` timesteps into a CUDA graph, which replay() runs in their place. Committing parameters ends it.
-  /// A caller who captures the stream himself calls step() and nothing else meanwhile.
-  virtual void capture(int steps) = 0;
-  virtual void replay() = 0;
-};
-
+/// commit_parameters(). A caller who captures the stream into a CUDA graph calls step() and nothing else meanwhile.
 /// Throws Error: where this build or this machine has no CUDA; for a model whose contacts need a narrow phase that only
 /// the CPU has, naming the geoms; with the numbers, when the environments do not fit into the device's memory.
-std::unique_ptr<CudaEngine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options);
+std::unique_ptr<Engine> make_cuda_engine(Model model, int n_envs, const CudaEngineOptions& options);
 
 /// Why make_cuda_engine cannot work in this build, or "".
 std::string cuda_unusable();

@@ -38,7 +38,6 @@ class Owned {
 using DeviceMemory = Owned<release>;
 using HostMemory = Owned<release_host>;
 using Stream = Owned<close_stream>;
-using Graph = Owned<release_graph>;
 
 inline Stream make_stream(int device) {
   void* stream = nullptr;

@@ -288,37 +288,4 @@ const char* draw_controls(const Batch& batch, const ControlRange* ranges, int co
                      count, draw, n_envs));
 }
 
-const char* capture(const Batch& batch, int steps, void** graph) {
-  const OnDevice on(batch.device);
-  if (on.status() != cudaSuccess) return text(on.status());
-  *graph = nullptr;
-  const cudaStream_t stream = stream_of(batch.stream);
-  // Thread local: other threads of the process may allocate meanwhile.
-  if (const char* why = text(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal))) return why;
-  const cudaError_t launched = launch_blocks(batch, steps);
-  cudaGraph_t recorded = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream, &recorded);
-  if (launched != cudaSuccess || ended != cudaSuccess) {
-    if (recorded != nullptr) cudaGraphDestroy(recorded);
-    return text(launched != cudaSuccess ? launched : ended);
-  }
-  cudaGraphExec_t made = nullptr;
-  // The form with flags is the same in every toolkit since 11.4.
-  const cudaError_t instantiated = cudaGraphInstantiateWithFlags(&made, recorded, 0);
-  cudaGraphDestroy(recorded);
-  *graph = made;
-  return text(instantiated);
-}
-
-const char* replay(const Batch& batch, void* graph) {
-  const OnDevice on(batch.device);
-  if (on.status() != cudaSuccess) return text(on.status());
-  return text(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(batch.stream)));
-}
-
-void release_graph(int device, void* graph) {
-  const OnDevice on(device);
-  if (on.status() == cudaSuccess) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
-}
-
 }  // namespace cohort::sim::cuda

@@ -1,4 +1,4 @@
-/// What the CUDA engine asks of the device: memory, launches, graphs. Plain pointers and numbers, so that neither
+/// What the CUDA engine asks of the device: memory and launches. Plain pointers and numbers, so that neither
 /// CUDA's headers are needed on this side nor C++20 on the other. Where no CUDA compiler was found, cuda/absent.cpp
 /// stands in for cuda/runner.cu.
 ///
@@ -73,7 +73,8 @@ struct Batch {
   int workspace_blocks;
 };
 
-/// One launch that advances every environment by `steps` timesteps. Only launches: may be captured into a graph.
+/// One launch that advances every environment by `steps` timesteps. Only launches, so a caller who
+/// captures the stream gets it into his graph.
 const char* step(const Batch& batch, int steps);
 /// One launch that computes the derived fields.
 const char* forward(const Batch& batch);
@@ -88,10 +89,5 @@ const char* reset(const Batch& batch, const Defaults& defaults, const int* envs,
 /// Random controls of the first n_envs environments; ranges: (count) in device memory, by their indices.
 const char* draw_controls(const Batch& batch, const ControlRange* ranges, int count, const ControlDraw& draw,
                           int n_envs);
-
-/// A CUDA graph of `steps` timesteps; replay() runs it on the batch's stream.
-const char* capture(const Batch& batch, int steps, void** graph);
-const char* replay(const Batch& batch, void* graph);
-void release_graph(int device, void* graph);
 
 }  // namespace cohort::sim::cuda

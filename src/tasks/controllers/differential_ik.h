@@ -5,8 +5,6 @@
 #pragma once
 #include <span>
 
-#include "tasks/controllers/robot_tree.h"
-
 namespace cohort::tasks {
 
 struct DifferentialIkSettings {

@@ -95,28 +95,33 @@ Mat3 robosuite_rotation(const Vec3& turn) {
           1 - d(product(1, 1)) - d(product(2, 2))};
 }
 
-void read_arm(const RobotTree& tree, int site, std::span<const double> qpos, std::span<const double> qvel,
-              RobotTree::Workspace& w, ArmReading& reading, std::span<double> bias) {
-  constexpr std::size_t kMost = 16;
-  const auto n = static_cast<std::size_t>(tree.dofs());
-  COHORT_ASSERT(n >= kN && n <= kMost, "{} joints: 7 to {}", n, kMost);
-  std::array<double, 6 * kMost> jacobian;
-  std::array<double, kMost * kMost> mass;
-  std::array<double, kMost> all_bias;
-  tree.place(qpos, w);
-  const RobotTree::SitePose pose = tree.site_pose(w, site);
-  reading.pos = pose.pos, reading.rot = pose.rot;
-  tree.jacobian(w, site, std::span<double>(jacobian).first(6 * n));
-  tree.mass_matrix(w, std::span<double>(mass).first(n * n));
-  for (std::size_t j = 0; j < kN; ++j) {
-    for (std::size_t i = 0; i < 6; ++i) reading.jacobian[i * kN + j] = jacobian[i * n + j];
-    for (std::size_t i = 0; i < kN; ++i) reading.mass[i * kN + j] = mass[i * n + j];
-    reading.position[j] = qpos[static_cast<std::size_t>(tree.qpos_addresses()[j])];
-    reading.velocity[j] = qvel[static_cast<std::size_t>(tree.dof_addresses()[j])];
+ArmIndices find_arm(const sim::Kinematics& kinematics, const sim::ModelInfo& model, const std::string& site,
+                    std::span<const std::string> joints) {
+  COHORT_CHECK(joints.size() == kN, "{} joints: {}", joints.size(), kN);
+  ArmIndices arm;
+  arm.site = kinematics.site(site);
+  for (std::size_t i = 0; i < kN; ++i) {
+    const sim::JointInfo& joint = model.joints[static_cast<std::size_t>(model.joint(joints[i]))];
+    COHORT_THROW_UNLESS(joint.type == sim::JointType::kHinge || joint.type == sim::JointType::kSlide,
+                        "joint `{}` is neither a hinge nor a slide", joint.name);
+    arm.qpos[i] = static_cast<std::size_t>(joint.qpos);
+    arm.dofs[i] = joint.dof;
   }
-  if (bias.empty()) return;
-  tree.bias(w, qvel, std::span<double>(all_bias).first(n));
-  std::copy_n(all_bias.begin(), kN, bias.begin());
+  return arm;
+}
+
+void read_arm(const sim::Kinematics& kinematics, const ArmIndices& arm, std::span<const double> qpos,
+              std::span<const double> qvel, ArmReading& reading, std::span<double> bias) {
+  sim::Kinematics::Posture posture = kinematics.at(qpos);
+  const sim::Kinematics::Pose hand = posture.site_pose(arm.site);
+  reading.pos = hand.pos, reading.rot = hand.rot;
+  posture.site_jacobian(arm.site, arm.dofs, reading.jacobian);
+  posture.mass_matrix(arm.dofs, reading.mass);
+  for (std::size_t j = 0; j < kN; ++j) {
+    reading.position[j] = qpos[arm.qpos[j]];
+    reading.velocity[j] = qvel[static_cast<std::size_t>(arm.dofs[j])];
+  }
+  if (!bias.empty()) posture.bias(qvel, arm.dofs, bias);
 }
 
 void OperationalSpaceControl::begin(Memory& memory, const ArmReading& now) const {

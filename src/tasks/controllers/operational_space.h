@@ -5,15 +5,18 @@
 ///
 ///   OperationalSpaceControl::Memory memory;               // of one environment
 ///   control.begin(memory, reading_at_reset);
-///   control.set_goal(memory, reading, action);            // once per control step: (dx, dy, dz, rx, ry, rz) in [-1,
-///   1] control.torques(memory, reading, bias, torques);      // once per timestep
+///   control.set_goal(memory, reading, action);            // once per control step: (dx, dy, dz, rx, ry, rz), -1 to 1
+///   control.torques(memory, reading, bias, torques);      // once per timestep
 ///
 /// Nothing allocates. Torques are N m for joints in the reading's order.
 #pragma once
 #include <array>
 #include <span>
+#include <string>
 
-#include "tasks/controllers/robot_tree.h"
+#include "sim/kinematics.h"
+#include "sim/model_info.h"
+#include "tasks/controllers/vec3.h"
 
 namespace cohort::tasks {
 
@@ -27,10 +30,18 @@ struct ArmReading {
   std::array<double, kArmJoints * kArmJoints> mass{};  ///< (7, 7) kg m², the arm's block of the mass matrix
   std::array<double, kArmJoints> position{}, velocity{};
 };
-/// Of the joints that are the tree's first seven; bias: of these, (7), may be empty. The site's velocity is the arm's
-/// alone: nothing else bears it.
-void read_arm(const RobotTree& tree, int site, std::span<const double> qpos, std::span<const double> qvel,
-              RobotTree::Workspace& w, ArmReading& reading, std::span<double> bias);
+/// Where an arm is in a model.
+struct ArmIndices {
+  int site = 0;                                ///< of sim::Kinematics
+  std::array<std::size_t, kArmJoints> qpos{};  ///< of its joints, hinges or slides
+  std::array<int, kArmJoints> dofs{};          ///< likewise
+};
+/// Throws Error with the nearest name for a site or joint that the model lacks, and for a ball or free joint.
+ArmIndices find_arm(const sim::Kinematics& kinematics, const sim::ModelInfo& model, const std::string& site,
+                    std::span<const std::string> joints);
+/// bias: (7), may be empty. The site's velocity is the arm's alone: nothing else bears it.
+void read_arm(const sim::Kinematics& kinematics, const ArmIndices& arm, std::span<const double> qpos,
+              std::span<const double> qvel, ArmReading& reading, std::span<double> bias);
 
 struct OperationalSpaceSettings {
   double stiffness = 150;          ///< 1/s², of position and orientation

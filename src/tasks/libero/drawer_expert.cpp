@@ -63,10 +63,7 @@ bool DrawerExpert::knows(const Simulation& simulation) {
 }
 
 DrawerExpert::DrawerExpert(const Simulation& simulation)
-    : simulation_(simulation),
-      poses_(simulation.frames().poses()),
-      robot_(simulation.robot()),
-      joint_(drawer_joint(simulation)) {
+    : simulation_(simulation), poses_(simulation.frames().poses()), joint_(drawer_joint(simulation)) {
   const Frames& frames = simulation.frames();
   frames.place(simulation.qpos(0), poses_);
   const std::size_t body = frames.joint_at(joint_).body;
@@ -95,7 +92,7 @@ DrawerExpert::DrawerExpert(const Simulation& simulation)
 void DrawerExpert::act(std::span<const double> qpos, std::span<float> action) {
   const Frames& frames = simulation_.frames();
   frames.place(qpos, poses_);
-  const Vec3 hand = simulation_.robot().grip(qpos, robot_).pos;
+  const Vec3 hand = simulation_.robot().grip(qpos).pos;
   const std::size_t body = frames.joint_at(joint_).body;
   const Vec3 inward = frames.joint_axis(poses_, joint_);
   const Vec3 face = poses_.pos[body] + rotation(poses_.quat[body]) * front_;

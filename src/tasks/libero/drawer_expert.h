@@ -25,7 +25,6 @@ class DrawerExpert {
  private:
   const Simulation& simulation_;
   Frames::Poses poses_;
-  RobotControl::Workspace robot_;
   std::size_t joint_ = 0;
   Vec3 front_{};  ///< m, in the drawer's body: where the grip site is to push
 };

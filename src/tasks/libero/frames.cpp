@@ -30,20 +30,17 @@ std::size_t find_named(const Things& things, const std::string& name, const char
 
 }  // namespace
 
-Frames::Frames(std::span<const std::uint8_t> mjb) {
-  const sim::mj::ModelPtr model = sim::mj::load(mjb);
+Frames::Frames(const sim::Scene& scene) : kinematics_(scene.kinematics()) {
+  const sim::mj::ModelPtr model = sim::mj::load(scene.binary_model());
   const mjModel& m = *model;
   const auto name = [&](int address) { return std::string(m.names + address); };
   for (int b = 0; b < m.nbody; ++b)
-    bodies_.push_back({name(m.name_bodyadr[b]), static_cast<std::size_t>(m.body_parentid[b]),
-                       static_cast<std::size_t>(std::max(0, m.body_jntadr[b])),
-                       static_cast<std::size_t>(m.body_jntnum[b]), vector_at(m.body_pos, b),
-                       quaternion_at(m.body_quat, b)});
+    bodies_.push_back({name(m.name_bodyadr[b]), static_cast<std::size_t>(m.body_parentid[b])});
   for (int j = 0; j < m.njnt; ++j)
     joints_.push_back({name(m.name_jntadr[j]), static_cast<Kind>(m.jnt_type[j]),
                        static_cast<std::size_t>(m.jnt_bodyid[j]), static_cast<std::size_t>(m.jnt_qposadr[j]),
-                       static_cast<std::size_t>(m.jnt_dofadr[j]), vector_at(m.jnt_pos, j), vector_at(m.jnt_axis, j),
-                       m.qpos0[m.jnt_qposadr[j]], m.jnt_range[2 * j], m.jnt_range[2 * j + 1]});
+                       static_cast<std::size_t>(m.jnt_dofadr[j]), vector_at(m.jnt_axis, j), m.jnt_range[2 * j],
+                       m.jnt_range[2 * j + 1]});
   for (int s = 0; s < m.nsite; ++s)
     sites_.push_back({name(m.name_siteadr[s]), static_cast<std::size_t>(m.site_bodyid[s]), vector_at(m.site_pos, s),
                       quaternion_at(m.site_quat, s)});
@@ -64,35 +61,10 @@ std::size_t Frames::joint(const std::string& name) const {
 }
 
 void Frames::place(std::span<const double> qpos, Poses& poses) const {
-  poses.pos[0] = {0, 0, 0};
-  poses.quat[0] = {1, 0, 0, 0};
-  for (std::size_t b = 1; b < bodies_.size(); ++b) {
-    const Body& body = bodies_[b];
-    Vec3 pos = poses.pos[body.parent] + rotation(poses.quat[body.parent]) * body.pos;
-    Quat quat = poses.quat[body.parent] * body.quat;
-    for (std::size_t j = body.first_joint; j < body.first_joint + body.joint_count; ++j) {
-      const Joint& joint = joints_[j];
-      const double* q = qpos.data() + joint.qpos;
-      switch (joint.kind) {
-        case Kind::kFree:
-          pos = {q[0], q[1], q[2]};
-          quat = {q[3], q[4], q[5], q[6]};
-          break;
-        case Kind::kSlide:
-          pos = pos + (q[0] - joint.qpos0) * (rotation(quat) * joint.axis);
-          break;
-        case Kind::kBall:
-        case Kind::kHinge: {
-          const Vec3 anchor = pos + rotation(quat) * joint.pos;
-          quat = quat * (joint.kind == Kind::kBall ? normalized({q[0], q[1], q[2], q[3]})
-                                                   : quaternion(joint.axis, q[0] - joint.qpos0));
-          pos = anchor - rotation(quat) * joint.pos;
-          break;
-        }
-      }
-    }
-    poses.pos[b] = pos;
-    poses.quat[b] = normalized(quat);
+  const sim::Kinematics::Posture posture = kinematics_.at(qpos);
+  for (std::size_t b = 0; b < bodies_.size(); ++b) {
+    const sim::Kinematics::Pose pose = posture.link_pose(static_cast<int>(b));
+    poses.pos[b] = pose.pos, poses.quat[b] = pose.quat;
   }
 }
 

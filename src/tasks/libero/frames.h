@@ -1,24 +1,24 @@
-/// Where the bodies and sites of a model are, in double from qpos alone, whatever engine moves them: what MuJoCo's
-/// mj_kinematics computes (src/engine/engine_core_smooth.c), for models without mocap bodies.
+/// Where the bodies and sites of a scene are, in double from qpos alone, whatever engine moves them.
 ///
-///   const Frames frames(scene.binary_model());
+///   const Frames frames(scene);
 ///   Frames::Poses poses = frames.poses();
 ///   frames.place(qpos, poses);
 ///   const Vec3& p = poses.pos[frames.body("plate_1_main")];
 #pragma once
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/kinematics.h"
+#include "sim/scene.h"
 #include "tasks/controllers/vec3.h"
 
 namespace cohort::tasks::libero {
 
 class Frames {
  public:
-  /// mjb: MuJoCo's binary model.
-  explicit Frames(std::span<const std::uint8_t> mjb);
+  /// The scene must outlive this.
+  explicit Frames(const sim::Scene& scene);
 
   /// Throw Error with the nearest name.
   std::size_t body(const std::string& name) const;
@@ -44,8 +44,7 @@ class Frames {
     std::string name;
     Kind kind = Kind::kHinge;
     std::size_t body = 0, qpos = 0, dof = 0;
-    Vec3 pos{}, axis{};  ///< in the body
-    double qpos0 = 0;
+    Vec3 axis{};               ///< in the body
     double low = 0, high = 0;  ///< range
   };
   const Joint& joint_at(std::size_t i) const { return joints_[i]; }
@@ -66,9 +65,7 @@ class Frames {
  private:
   struct Body {
     std::string name;
-    std::size_t parent = 0, first_joint = 0, joint_count = 0;
-    Vec3 pos{};
-    Quat quat{1, 0, 0, 0};
+    std::size_t parent = 0;
   };
   struct SiteFrame {
     std::string name;
@@ -76,6 +73,7 @@ class Frames {
     Vec3 pos{};
     Quat quat{1, 0, 0, 0};
   };
+  const sim::Kinematics& kinematics_;
   std::vector<Body> bodies_;
   std::vector<Joint> joints_;
   std::vector<SiteFrame> sites_;

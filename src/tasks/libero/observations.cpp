@@ -73,16 +73,16 @@ void Observations::compute(const Simulation::Seen& seen, Workspace& w) const {
   std::array<double, 7> joints, cosines, sines, velocities;
   std::array<double, 2> fingers, finger_velocities;
   for (std::size_t i = 0; i < 7; ++i) {
-    joints[i] = seen.qpos[robot.arm_qpos()[i]];
+    joints[i] = seen.qpos[robot.arm().qpos[i]];
     cosines[i] = std::cos(joints[i]), sines[i] = std::sin(joints[i]);
-    velocities[i] = seen.qvel[robot.arm_qvel()[i]];
+    velocities[i] = seen.qvel[static_cast<std::size_t>(robot.arm().dofs[i])];
   }
   for (std::size_t i = 0; i < 2; ++i) {
     fingers[i] = seen.qpos[robot.finger_qpos()[i]];
     finger_velocities[i] = seen.qvel[robot.finger_qvel()[i]];
   }
   simulation_.frames().place(seen.poses_qpos, w.poses);
-  const Vec3 grip = robot.grip(seen.poses_qpos, w.robot).pos;
+  const Vec3 grip = robot.grip(seen.poses_qpos).pos;
   const auto xyzw = [](const Quat& q) { return std::array<double, 4>{q[1], q[2], q[3], q[0]}; };
   const std::array<double, 4> hand = xyzw(w.poses.quat[hand_]);
   add(joints), add(cosines), add(sines), add(velocities), add(grip), add(hand), add(fingers), add(finger_velocities);

@@ -17,8 +17,7 @@ class Observations {
 
   /// Memory of one environment.
   struct Workspace {
-    explicit Workspace(const Simulation& simulation) : robot(simulation.robot()), poses(simulation.frames().poses()) {}
-    RobotControl::Workspace robot;
+    explicit Workspace(const Simulation& simulation) : poses(simulation.frames().poses()) {}
     Frames::Poses poses;
     std::vector<double> numbers;
   };

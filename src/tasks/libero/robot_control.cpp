@@ -6,8 +6,8 @@
 namespace cohort::tasks::libero {
 
 RobotControl::RobotControl(const SceneFolder& folder, const sim::Scene& scene)
-    : tree_(scene.binary_model(), folder.robot_root),
-      site_(tree_.site(folder.grip_site)),
+    : kinematics_(scene.kinematics()),
+      arm_(find_arm(kinematics_, scene.info(), folder.grip_site, folder.arm_joints)),
       control_(folder.controller),
       finger_speed_(folder.finger_speed) {
   const sim::ModelInfo& model = scene.info();
@@ -17,14 +17,8 @@ RobotControl::RobotControl(const SceneFolder& folder, const sim::Scene& scene)
   const auto actuator = [&](const std::string& name) -> const sim::ActuatorInfo& {
     return model.actuators[static_cast<std::size_t>(model.actuator(name))];
   };
-  COHORT_THROW_UNLESS(tree_.dofs() == kArmJoints + 2, "{}: the robot has {} joints, not 7 and 2 fingers",
-                      folder.path.string(), tree_.dofs());
   for (std::size_t i = 0; i < kArmJoints; ++i) {
-    arm_qpos_[i] = static_cast<std::size_t>(joint(folder.arm_joints[i]).qpos);
-    arm_qvel_[i] = static_cast<std::size_t>(joint(folder.arm_joints[i]).dof);
     arm_ctrl_[i] = static_cast<std::size_t>(actuator(folder.arm_actuators[i]).ctrl);
-    COHORT_THROW_UNLESS(arm_qpos_[i] == static_cast<std::size_t>(tree_.qpos_addresses()[i]),
-                        "{}: {} is not the robot's joint {}", folder.path.string(), folder.arm_joints[i], i + 1);
   }
   for (std::size_t i = 0; i < 2; ++i) {
     finger_qpos_[i] = static_cast<std::size_t>(joint(folder.finger_joints[i]).qpos);
@@ -36,18 +30,17 @@ RobotControl::RobotControl(const SceneFolder& folder, const sim::Scene& scene)
   }
   // The environment's reset: the arm as the robot's model has it, fingers at 0, at rest.
   std::vector<double> qpos(model.qpos0), still(static_cast<std::size_t>(model.nv), 0.0);
-  for (std::size_t i = 0; i < kArmJoints; ++i) qpos[arm_qpos_[i]] = folder.reset_joints[i];
+  for (std::size_t i = 0; i < kArmJoints; ++i) qpos[arm_.qpos[i]] = folder.reset_joints[i];
   for (const std::size_t i : finger_qpos_) qpos[i] = 0;
-  RobotTree::Workspace w(tree_);
-  read_arm(tree_, site_, qpos, still, w, reset_.reading, {});
+  read_arm(kinematics_, arm_, qpos, still, reset_.reading, {});
   control_.begin(reset_.arm, reset_.reading);
 }
 
 void RobotControl::substep(int k, std::span<const double> qpos, std::span<const double> qvel,
-                           std::span<const double> action, Workspace& w, Memory& memory, std::span<double> ctrl) const {
+                           std::span<const double> action, Memory& memory, std::span<double> ctrl) const {
   std::array<double, kArmJoints> bias{}, torques{};
   ArmReading now;
-  read_arm(tree_, site_, qpos, qvel, w.tree, now, bias);
+  read_arm(kinematics_, arm_, qpos, qvel, now, bias);
   if (memory.reads) memory.reading = now;
   memory.reads = true;
   if (k == 0) control_.set_goal(memory.arm, memory.reading, action.first(6));
@@ -58,9 +51,8 @@ void RobotControl::substep(int k, std::span<const double> qpos, std::span<const 
     ctrl[finger_ctrl_[i]] = gripper_target(memory.grip[i], finger_low_[i], finger_high_[i]);
 }
 
-RobotTree::SitePose RobotControl::grip(std::span<const double> qpos, Workspace& w) const {
-  tree_.place(qpos, w.tree);
-  return tree_.site_pose(w.tree, site_);
+sim::Kinematics::Pose RobotControl::grip(std::span<const double> qpos) const {
+  return kinematics_.at(qpos).site_pose(arm_.site);
 }
 
 }  // namespace cohort::tasks::libero

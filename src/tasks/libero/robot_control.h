@@ -5,8 +5,7 @@
 ///
 ///   const RobotControl robot(folder, scene);
 ///   RobotControl::Memory memory = robot.at_reset();
-///   RobotControl::Workspace w(robot);
-///   for (int k = 0; k < folder.substeps; ++k) robot.substep(k, qpos, qvel, action, w, memory, ctrl);
+///   for (int k = 0; k < folder.substeps; ++k) robot.substep(k, qpos, qvel, action, memory, ctrl);
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,7 +14,6 @@
 
 #include "sim/scene.h"
 #include "tasks/controllers/operational_space.h"
-#include "tasks/controllers/robot_tree.h"
 #include "tasks/libero/scene_folder.h"
 
 namespace cohort::tasks::libero {
@@ -31,33 +29,28 @@ class RobotControl {
     std::array<double, 2> grip{};  ///< command of each finger, in [-1, 1]
     bool reads = false;            ///< false: the reading is still that of the reset
   };
-  struct Workspace {
-    explicit Workspace(const RobotControl& robot) : tree(robot.tree_) {}
-    RobotTree::Workspace tree;
-  };
 
-  /// Throws Error for a joint, site or actuator that the model lacks.
+  /// The scene must outlive this. Throws Error for a joint, site or actuator that the model lacks.
   RobotControl(const SceneFolder& folder, const sim::Scene& scene);
 
   const Memory& at_reset() const { return reset_; }
   /// Timestep k of a control step. action: (7), clipped to [-1, 1] here; ctrl: of the model.
   void substep(int k, std::span<const double> qpos, std::span<const double> qvel, std::span<const double> action,
-               Workspace& w, Memory& memory, std::span<double> ctrl) const;
+               Memory& memory, std::span<double> ctrl) const;
   /// Of the grip site, in the world.
-  RobotTree::SitePose grip(std::span<const double> qpos, Workspace& w) const;
+  sim::Kinematics::Pose grip(std::span<const double> qpos) const;
 
-  const std::array<std::size_t, kArmJoints>& arm_qpos() const { return arm_qpos_; }
-  const std::array<std::size_t, kArmJoints>& arm_qvel() const { return arm_qvel_; }
+  const ArmIndices& arm() const { return arm_; }
   const std::array<std::size_t, 2>& finger_qpos() const { return finger_qpos_; }
   const std::array<std::size_t, 2>& finger_qvel() const { return finger_qvel_; }
 
  private:
-  RobotTree tree_;
-  int site_ = 0;
+  const sim::Kinematics& kinematics_;
+  ArmIndices arm_;
   OperationalSpaceControl control_;
   double finger_speed_ = 0;
   std::array<double, 2> finger_sign_{}, finger_low_{}, finger_high_{};
-  std::array<std::size_t, kArmJoints> arm_qpos_{}, arm_qvel_{}, arm_ctrl_{};
+  std::array<std::size_t, kArmJoints> arm_ctrl_{};
   std::array<std::size_t, 2> finger_qpos_{}, finger_qvel_{}, finger_ctrl_{};
   Memory reset_;
 };

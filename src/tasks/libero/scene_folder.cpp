@@ -78,7 +78,6 @@ OperationalSpaceSettings read_controller(const Json& json) {
 
 void read_robot(const Json& task, SceneFolder& scene) {
   const Json &robot = task.at("robot"), &gripper = task.at("gripper");
-  scene.robot_root = robot.at("base_body").get<std::string>();
   scene.hand_body = robot.at("eef_quat_body").get<std::string>();
   scene.grip_site = robot.at("eef_site").get<std::string>();
   scene.arm_joints = texts(robot.at("arm_joints"));

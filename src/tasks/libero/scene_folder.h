@@ -54,9 +54,8 @@ struct SceneFolder {
   std::vector<std::string> cameras;   ///< of the model, those that LIBERO observes first
   std::array<bool, 6> geom_groups{};  ///< that are drawn
 
-  std::string robot_root;  ///< body
-  std::string hand_body;   ///< whose orientation is observed
-  std::string grip_site;   ///< whose position is observed and controlled
+  std::string hand_body;  ///< whose orientation is observed
+  std::string grip_site;  ///< whose position is observed and controlled
   std::vector<std::string> arm_joints, arm_actuators, finger_joints, finger_actuators;
   std::array<double, kArmJoints> reset_joints{};  ///< rad: the arm at the environment's reset
   std::vector<double> finger_sign;                ///< of each finger for a closing action

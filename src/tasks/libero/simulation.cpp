@@ -50,7 +50,7 @@ Simulation::Simulation(const SceneFolder& folder, const SimulationSettings& sett
       settings_(settings),
       n_(settings.n_envs),
       scene_(options_of(settings)),
-      frames_(built(scene_, folder, settings.n_envs).binary_model()),
+      frames_(built(scene_, folder, settings.n_envs)),
       robot_(folder, scene_),
       predicates_(folder, frames_, scene_.info()),
       team_(std::min(settings.threads, settings.n_envs)) {
@@ -70,7 +70,6 @@ Simulation::Simulation(const SceneFolder& folder, const SimulationSettings& sett
   judged_ = predicates_.size();
   const std::size_t n = as_size(n_);
   memories_.assign(n, robot_.at_reset());
-  workspaces_.assign(n, RobotControl::Workspace(robot_));
   poses_.assign(n, frames_.poses());
   qpos_.resize(n * as_size(nq_)), qvel_.resize(n * as_size(nv_)), ctrl_.resize(n * as_size(nu_));
   controls_.resize(n * as_size(folder.substeps) * as_size(nu_));
@@ -134,8 +133,7 @@ void Simulation::control_env(int env) {
   gather_env(env);
   if (broken_[e]) return;
   const std::span<double> ctrl(ctrl_.data() + e * nu, nu);
-  robot_.substep(substep_, qpos(env), qvel(env), actions_.subspan(e * kActions, kActions), workspaces_[e], memories_[e],
-                 ctrl);
+  robot_.substep(substep_, qpos(env), qvel(env), actions_.subspan(e * kActions, kActions), memories_[e], ctrl);
   write_values(view_ctrl_, env, ctrl);
   std::copy(ctrl.begin(), ctrl.end(),
             controls_.begin() + static_cast<std::ptrdiff_t>((e * as_size(folder_.substeps) + as_size(substep_)) * nu));

@@ -115,7 +115,6 @@ class Simulation {
   Predicates predicates_;
   std::size_t goals_ = 0, judged_ = 0;
   std::vector<RobotControl::Memory> memories_;
-  std::vector<RobotControl::Workspace> workspaces_;
   std::vector<Frames::Poses> poses_;
   std::vector<double> qpos_, qvel_, ctrl_, controls_;       // (n, nq), (n, nv), (n, nu), (n, substeps, nu)
   std::vector<double> late_qpos_, late_qvel_, late_poses_;  // (n, nq), (n, nv), (n, nq)

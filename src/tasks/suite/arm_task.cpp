@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/format.h"
 
@@ -40,14 +41,17 @@ ActionSpec hand_actions(const HandActions& actions) {
 ArmTask::ArmTask(const TaskSettings& settings, SceneTaskSetup setup, const HandActions& actions)
     : SceneTask(settings, std::move(setup)),
       actions_(actions),
-      tree_(scene().binary_model(), "base"),
-      grip_(tree_.site("grip")),
+      kinematics_(scene().kinematics()),
       rest_(arm_posture(0.5, 0.2)) {
   const sim::ModelInfo& model = scene().info();
-  COHORT_CHECK(tree_.dofs() == 9, "the arm has {} joints, not 7 and 2 fingers", tree_.dofs());
+  const std::array<std::string, kArmJoints> joints{"j1", "j2", "j3", "j4", "j5", "j6", "j7"};
+  arm_ = find_arm(kinematics_, model, "grip", joints);
   for (std::size_t i = 0; i < 7; ++i) {
-    const std::string name = format("j{}", i + 1);
-    arm_qpos_[i] = qpos_of(name);
+    const std::string& name = joints[i];
+    const sim::JointInfo& joint = model.joints[static_cast<std::size_t>(model.joint(name))];
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    arm_low_[i] = joint.limited ? joint.range[0] : -kNone;
+    arm_high_[i] = joint.limited ? joint.range[1] : kNone;
     arm_ctrl_[i] = static_cast<std::size_t>(model.actuators[static_cast<std::size_t>(model.actuator(name))].ctrl);
   }
   const std::string fingers[2] = {"left", "right"};
@@ -57,7 +61,6 @@ ArmTask::ArmTask(const TaskSettings& settings, SceneTaskSetup setup, const HandA
         static_cast<std::size_t>(model.actuators[static_cast<std::size_t>(model.actuator(fingers[i]))].ctrl);
   }
   const auto n = static_cast<std::size_t>(n_envs());
-  workspaces_.assign(n, RobotTree::Workspace(tree_));
   jacobians_.resize(n);
   rotations_.resize(n);
   hands_.resize(n);
@@ -74,34 +77,32 @@ std::size_t ArmTask::qvel_of(const std::string& joint) const {
 
 void ArmTask::place_hand(int env, const Vec3& pos, double yaw, double opening, Start& start) {
   const auto e = static_cast<std::size_t>(env);
-  RobotTree::Workspace& w = workspaces_[e];
-  for (std::size_t i = 0; i < 7; ++i) start.qpos[arm_qpos_[i]] = rest_[i];
+  for (std::size_t i = 0; i < 7; ++i) start.qpos[arm_.qpos[i]] = rest_[i];
   for (std::size_t i = 0; i < 2; ++i) start.qpos[finger_qpos_[i]] = start.ctrl[finger_ctrl_[i]] = 0.5 * opening;
   // From the rest posture, which is near every place over the table: no step is cut short, and ten come within 1e-6 m.
   const Mat3 wanted = pointing_down(yaw);
   for (int k = 0; k < 30; ++k) {
-    tree_.place(start.qpos, w);
-    const RobotTree::SitePose now = tree_.site_pose(w, grip_);
+    const sim::Kinematics::Posture posture = kinematics_.at(start.qpos);
+    const sim::Kinematics::Pose now = posture.site_pose(arm_.site);
     const std::array<double, 6> error = pose_error(now.pos, now.rot, pos, wanted);
     double largest = 0;
     for (const double x : error) largest = std::max(largest, std::abs(x));
     if (largest < 1e-7) break;
-    tree_.jacobian(w, grip_, jacobians_[e]);
-    std::array<double, 7> posture, change;
-    for (std::size_t i = 0; i < 7; ++i) posture[i] = rest_[i] - start.qpos[arm_qpos_[i]];
-    differential_ik({.damping = 0.01, .posture = 0, .most_turn = 1}, jacobians_[e], tree_.dofs(), 7, error, posture,
-                    change);
-    for (std::size_t i = 0; i < 7; ++i) start.qpos[arm_qpos_[i]] += change[i];
+    posture.site_jacobian(arm_.site, arm_.dofs, jacobians_[e]);
+    std::array<double, 7> to_rest, change;
+    for (std::size_t i = 0; i < 7; ++i) to_rest[i] = rest_[i] - start.qpos[arm_.qpos[i]];
+    differential_ik({.damping = 0.01, .posture = 0, .most_turn = 1}, jacobians_[e], kArmJoints, kArmJoints, error,
+                    to_rest, change);
+    for (std::size_t i = 0; i < 7; ++i) start.qpos[arm_.qpos[i]] += change[i];
   }
-  for (std::size_t i = 0; i < 7; ++i) start.ctrl[arm_ctrl_[i]] = start.qpos[arm_qpos_[i]];
+  for (std::size_t i = 0; i < 7; ++i) start.ctrl[arm_ctrl_[i]] = start.qpos[arm_.qpos[i]];
 }
 
 void ArmTask::refresh(int env, const EnvState& now) {
   const auto e = static_cast<std::size_t>(env);
-  RobotTree::Workspace& w = workspaces_[e];
-  tree_.place(now.qpos, w);
-  tree_.jacobian(w, grip_, jacobians_[e]);
-  const RobotTree::SitePose grip = tree_.site_pose(w, grip_);
+  const sim::Kinematics::Posture posture = kinematics_.at(now.qpos);
+  posture.site_jacobian(arm_.site, arm_.dofs, jacobians_[e]);
+  const sim::Kinematics::Pose grip = posture.site_pose(arm_.site);
   rotations_[e] = grip.rot;
   hands_[e] = {grip.pos, std::atan2(grip.rot[3], grip.rot[0]), now.qpos[finger_qpos_[0]] + now.qpos[finger_qpos_[1]]};
 }
@@ -120,10 +121,10 @@ void ArmTask::control(int env, const EnvState& now, std::span<const float> actio
   const std::array<double, 6> error =
       pose_error(hand.pos, rotations_[e], target, pointing_down(std::clamp(yaw, -1.75, 1.75)));
   std::array<double, 7> posture, change;
-  for (std::size_t i = 0; i < 7; ++i) posture[i] = rest_[i] - now.qpos[arm_qpos_[i]];
-  differential_ik(kIk, jacobians_[e], tree_.dofs(), 7, error, posture, change);
+  for (std::size_t i = 0; i < 7; ++i) posture[i] = rest_[i] - now.qpos[arm_.qpos[i]];
+  differential_ik(kIk, jacobians_[e], kArmJoints, kArmJoints, error, posture, change);
   for (std::size_t i = 0; i < 7; ++i) {
-    ctrl[arm_ctrl_[i]] = std::clamp(now.qpos[arm_qpos_[i]] + change[i], tree_.lower()[i], tree_.upper()[i]);
+    ctrl[arm_ctrl_[i]] = std::clamp(now.qpos[arm_.qpos[i]] + change[i], arm_low_[i], arm_high_[i]);
   }
   const double opening = actions_.grip ? 0.5 * kLargestOpening * (1 - static_cast<double>(action[actions_.yaw ? 4 : 3]))
                                        : actions_.opening;

@@ -7,8 +7,9 @@
 #include <array>
 #include <vector>
 
+#include "sim/kinematics.h"
 #include "tasks/controllers/differential_ik.h"
-#include "tasks/controllers/robot_tree.h"
+#include "tasks/controllers/operational_space.h"
 #include "tasks/scene_task.h"
 #include "tasks/suite/arm_model.h"
 
@@ -72,13 +73,13 @@ class ArmTask : public SceneTask {
 
  private:
   HandActions actions_;
-  RobotTree tree_;
-  int grip_ = 0;
-  std::array<std::size_t, 7> arm_qpos_{}, arm_ctrl_{};
+  const sim::Kinematics& kinematics_;
+  ArmIndices arm_;
+  std::array<double, kArmJoints> arm_low_{}, arm_high_{};  ///< rad, the joints' limits
+  std::array<std::size_t, kArmJoints> arm_ctrl_{};
   std::array<std::size_t, 2> finger_qpos_{}, finger_ctrl_{};
   std::array<double, 7> rest_{};
-  std::vector<RobotTree::Workspace> workspaces_;
-  std::vector<std::array<double, 6 * 9>> jacobians_;
+  std::vector<std::array<double, 6 * kArmJoints>> jacobians_;  ///< of the site grip
   std::vector<Mat3> rotations_;
   std::vector<Hand> hands_;
 };

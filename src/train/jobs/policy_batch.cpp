@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "models/policy_network.h"
-#include "models/rdt/rdt_policy.h"
+#include "policies/rdt/rdt_policy.h"
 
 namespace cohort::train {
 namespace {

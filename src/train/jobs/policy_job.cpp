@@ -22,13 +22,13 @@
 #include "policies/algorithm.h"
 #include "policies/language.h"
 #include "policies/policy_settings.h"
-#include "policies/rdt_files.h"
+#include "policies/rdt/data.h"
+#include "policies/rdt/files.h"
 #include "policies/recorded_fields.h"
 #include "policies/statistics_of_set.h"
 #include "train/jobs/job.h"
 #include "train/jobs/own_fields.h"
 #include "train/jobs/policy_batch.h"
-#include "train/jobs/rdt_data.h"
 #include "train/jobs/some_samples.h"
 #include "train/jobs/statistics_of_sets.h"
 #include "train/run.h"
@@ -88,7 +88,7 @@ class PolicyJob : public Job {
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS, LeRobot) or FILE.hdf5");
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     if (model_.algorithm == "rdt" && resumes() && !fields_->was_set(kBeforeEpisode))
-      model_.rdt.before_episode = before_episode_of(resumed_checkpoint());
+      model_.rdt.before_episode = policies::before_episode_of(resumed_checkpoint());
     // RDT's pretrained weights take the state in its own units, as its statistics file has them.
     if (model_.algorithm == "rdt" && !fields_->was_set("data.proprio_normalization"))
       data_.proprio_normalization = {"none"};
@@ -109,7 +109,7 @@ class PolicyJob : public Job {
     train_ = std::make_shared<data::RobotWindows>(combined);
     take_shapes();
     if (model_.algorithm == "rdt")
-      statistics_of_rdt_ = place_rdt_numbers(
+      statistics_of_rdt_ = policies::place_rdt_numbers(
           model_.rdt, data_, model_.low_dim_widths, model_.action_widths, *train_,
           {.mean = resumes(),
            .frequency = fields_->was_set("model.rdt.ctrl_freq") || fields_->was_set("model.rdt.ctrl_freqs")});
@@ -126,7 +126,7 @@ class PolicyJob : public Job {
     check_reach();
     if (!validation_splits_.empty()) load_validation();
     if (model_.algorithm == "rdt" && !resumes())
-      policies::take_instructions(model_.rdt, told_by(model_.rdt, {train_.get(), validation_.get()}));
+      policies::take_instructions(model_.rdt, policies::told_by(model_.rdt, {train_.get(), validation_.get()}));
     policies::check(resumes() ? policies::without_files(model_) : model_);
     train_samples_ = with_language(train_);
     if (!validation_) return;
@@ -576,7 +576,8 @@ class PolicyJob : public Job {
 
   /// The text that says what episodes are told, for models that take it.
   void choose_instruction() {
-    if (model_.algorithm == "rdt") data_.instruction = rdt_instruction_field(model_.rdt, data_, resumes() || predicts_);
+    if (model_.algorithm == "rdt")
+      data_.instruction = policies::rdt_instruction_field(model_.rdt, data_, resumes() || predicts_);
     if (model_.language.enabled() && data_.instruction.empty()) data_.instruction = "language_instruction";
   }
 
@@ -586,7 +587,7 @@ class PolicyJob : public Job {
     layout_.ctrl_freq = !frequencies().empty();
     if (layout_.lang_row || layout_.ctrl_freq)
       return std::make_shared<policies::InstructionWindows>(
-          windows, rdt_instruction_rows(model_.rdt, *windows, !data_.instruction.empty()), frequencies());
+          windows, policies::rdt_instruction_rows(model_.rdt, *windows, !data_.instruction.empty()), frequencies());
     if (!model_.language.enabled()) return windows;
     return std::make_shared<policies::LanguageWindows>(
         windows, policies::embed_instructions(model_.language, windows->instructions()));

@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "models/diffusion_policy/json_section.h"
-#include "models/diffusion_policy/robomimic_config.h"
+#include "core/json_section.h"
+#include "policies/diffusion/robomimic_config.h"
 
 namespace cohort::train {
 namespace {
 
 using config::Json;
-using models::JsonSection;
+using config::JsonSection;
 
 /// robomimic's BC: exps/templates/bc.json.
 void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std::vector<std::string>& refused) {
@@ -27,7 +27,7 @@ void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std
   // Variants that are not here: whatever else their sections say is without meaning while they are off.
   for (const char* variant : {"gaussian", "vae", "transformer"}) {
     const Json& section = root.get(variant);
-    if (section.is_object() && section.contains("enabled") && !models::is_empty(section.at("enabled")))
+    if (section.is_object() && section.contains("enabled") && !config::is_empty(section.at("enabled")))
       root.refuse(format("algo.{}.enabled", variant), section.at("enabled"), "is not supported");
   }
   root.in("gmm", [&](JsonSection& gmm) {
@@ -49,8 +49,8 @@ void read_bc(const Json& algo, models::BcSettings& bc, TrainingRules& rules, std
     else
       rnn.ignore("rnn_type");
     rnn.take("num_layers", bc.rnn.num_layers);
-    rnn.off("open_loop", models::is_false, "is not supported");
-    rnn.in("kwargs", [&](JsonSection& kwargs) { kwargs.off("bidirectional", models::is_false, "is not supported"); });
+    rnn.off("open_loop", config::is_false, "is not supported");
+    rnn.in("kwargs", [&](JsonSection& kwargs) { kwargs.off("bidirectional", config::is_false, "is not supported"); });
   });
 }
 

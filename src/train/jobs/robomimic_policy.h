@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/config.h"
-#include "models/diffusion_policy/robomimic_config.h"
+#include "policies/diffusion/robomimic_config.h"
 #include "policies/policy_settings.h"
 
 namespace cohort::train {

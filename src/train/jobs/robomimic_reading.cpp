@@ -9,12 +9,12 @@ namespace cohort::train {
 namespace {
 
 using config::Json;
-using models::JsonSection;
+using config::JsonSection;
 
 /// Reads a key whose value has no effect here; says so where it asks for something.
 void without_effect(JsonSection& section, RobomimicReading& r, const std::string& key, const std::string& reason) {
   const Json& value = section.get(key);
-  if (value.is_null() || models::is_empty(value)) return;
+  if (value.is_null() || config::is_empty(value)) return;
   r.notes.push_back(format("{}.{} = {}: {}", section.path(), key, value.dump(), reason));
 }
 
@@ -40,8 +40,8 @@ void read_experiment(JsonSection& s, RobomimicReading& r) {
   s.in("save", [&](JsonSection& save) {
     save.take("enabled", r.save);
     save.take_or_null("every_n_epochs", r.save_epochs, std::int64_t{0});
-    save.off("every_n_seconds", models::is_empty, "is not supported: checkpoints are counted in steps and epochs");
-    save.off("epochs", models::is_empty, "is not supported: use experiment.save.every_n_epochs");
+    save.off("every_n_seconds", config::is_empty, "is not supported: checkpoints are counted in steps and epochs");
+    save.off("epochs", config::is_empty, "is not supported: use experiment.save.every_n_epochs");
     save.take("on_best_validation", r.save_best);
     save.ignore("on_best_rollout_return");
     save.ignore("on_best_rollout_success_rate");
@@ -107,12 +107,12 @@ void read_train(JsonSection& s, RobomimicReading& r) {
   for (const char* key :
        {"hdf5_cache_mode", "hdf5_use_swmr", "hdf5_load_next_obs", "dataset_keys", "truncated_geom_factor"})
     s.ignore(key);
-  s.off("hdf5_normalize_obs", models::is_false, "is not supported: set data.proprio_normalization=[normal]");
-  s.off("goal_mode", models::is_empty, "is not supported: policies have no goal observations");
+  s.off("hdf5_normalize_obs", config::is_false, "is not supported: set data.proprio_normalization=[normal]");
+  s.off("goal_mode", config::is_empty, "is not supported: policies have no goal observations");
   if (r.rlds())
     s.ignore("shuffled_obs_key_groups");  // the reference reads it for HDF5 data only, and generates it for RLDS, too
   else
-    s.off("shuffled_obs_key_groups", models::is_empty, "is not supported");
+    s.off("shuffled_obs_key_groups", config::is_empty, "is not supported");
   s.off(
       "view_dropout_prob", [](const Json& v) { return v == 0; }, "is not supported");
   // robomimic takes the keys as a list, or as an object whose values are their action_config.

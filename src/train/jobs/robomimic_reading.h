@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/config.h"
-#include "models/diffusion_policy/json_section.h"
-#include "models/diffusion_policy/robomimic_config.h"
+#include "core/json_section.h"
+#include "policies/diffusion/robomimic_config.h"
 
 namespace cohort::train {
 
@@ -41,7 +41,7 @@ struct RobomimicReading {
 };
 
 /// Read a section; what cannot be honoured is in `refused`, what has no effect in `notes`.
-void read_experiment(models::JsonSection& section, RobomimicReading& reading);
-void read_train(models::JsonSection& section, RobomimicReading& reading);
+void read_experiment(config::JsonSection& section, RobomimicReading& reading);
+void read_train(config::JsonSection& section, RobomimicReading& reading);
 
 }  // namespace cohort::train

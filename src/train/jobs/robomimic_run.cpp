@@ -8,11 +8,11 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_section.h"
 #include "core/utf8.h"
 #include "data/robot_windows.h"
-#include "models/diffusion_policy/json_section.h"
-#include "models/diffusion_policy/robomimic_config.h"
 #include "policies/algorithm.h"
+#include "policies/diffusion/robomimic_config.h"
 #include "policies/policy_settings.h"
 #include "train/jobs/robomimic_names.h"
 #include "train/jobs/robomimic_overrides.h"
@@ -24,7 +24,7 @@ namespace cohort::train {
 namespace {
 
 using config::Json;
-using models::JsonSection;
+using config::JsonSection;
 
 Json read_json(const std::string& path) {
   try {

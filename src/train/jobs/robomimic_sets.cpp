@@ -22,7 +22,7 @@ namespace cohort::train {
 namespace {
 
 using config::Json;
-using models::JsonSection;
+using config::JsonSection;
 
 /// The fields of the first data set; none where that cannot be said, which ends in a clear error later.
 std::vector<std::string> stored_fields(const data::RobotDataSettings& data) {

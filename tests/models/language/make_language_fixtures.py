@@ -15,7 +15,7 @@ import torch
 import transformers
 from transformers import DistilBertConfig, DistilBertModel
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "diffusion_policy"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "policies" / "diffusion"))
 import reference  # noqa: E402
 
 WORDS = """the a to put pick place up in into on open close drawer pot marker cup red green table robot gripper move left right

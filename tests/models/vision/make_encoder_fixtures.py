@@ -17,7 +17,7 @@ import torch
 import torchvision
 import torchvision.transforms.functional as TVF
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "diffusion_policy"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "policies" / "diffusion"))
 import droid  # noqa: E402
 import reference  # noqa: E402
 

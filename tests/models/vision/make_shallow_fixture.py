@@ -15,7 +15,7 @@ for name in ("torchvision", "torchvision.transforms", "torchvision.transforms.fu
     sys.modules.setdefault(name, MagicMock())  # robomimic asks for it, but neither of these two uses it
 from robomimic.models.base_nets import ShallowConv, SpatialSoftmax  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "diffusion_policy"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "policies" / "diffusion"))
 import reference  # noqa: E402
 
 
