@@ -131,9 +131,9 @@ Actions actions_of(const EpisodeSource& source) {
 
 TEST_F(DataFormats, ARegisteredFormatIsWrittenOpenedConvertedAndInspected) {
   const Actions actions{{1, 2, 3}, {4, 5}};
-  const fs::path toy =
-      write_toy_set(folder_.path() / "toy",
-                    {{.fields = {{"action", actions[0]}}}, {.fields = {{"action", actions[1]}}}}, {{"action", 1}});
+  const ToyEpisode first{.fields = {{"action", std::vector<float>{1, 2, 3}}}};
+  const ToyEpisode second{.fields = {{"action", std::vector<float>{4, 5}}}};
+  const fs::path toy = write_toy_set(folder_.path() / "toy", {first, second}, {{"action", 1}});
   const fs::path file = find_format("lines").recording_path(folder_.path(), "arm");
   const ConvertReport report = convert_episodes(*open_episodes(toy), file, {.to = "lines"});
   EXPECT_EQ(report.episodes, 2);

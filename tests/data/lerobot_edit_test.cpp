@@ -7,6 +7,7 @@
 #include "data/convert.h"
 #include "data/expect_error.h"
 #include "data/format.h"
+#include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot_fixture.h"
 
 namespace cohort::data {
