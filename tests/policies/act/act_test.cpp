@@ -20,7 +20,7 @@
 namespace cohort::models {
 namespace {
 
-constexpr std::int64_t kBatch = 3, kState = 5, kEnvironment = 4, kAction = 3, kSize = 64;
+constexpr std::int64_t kBatch = 3, kState = 5, kEnvironment = 4, kAction = 3, kHeight = 64, kWidth = 32;
 // Our float32 against lerobot in float64: one pass forward, one back, ten steps.
 constexpr double kOutputTolerance = 1e-5, kGradientTolerance = 1e-4, kRunTolerance = 1e-4;
 
@@ -39,7 +39,7 @@ ActSettings settings_of(const std::string& name) {
   s.dropout = 0;
   const ObservationSettings state{.name = "state", .shape = {kState}, .shares = ""};
   const auto camera = [](int i) {
-    return ObservationSettings{.name = "camera " + std::to_string(i), .shape = {3, kSize, kSize}, .shares = ""};
+    return ObservationSettings{.name = "camera " + std::to_string(i), .shape = {3, kHeight, kWidth}, .shares = ""};
   };
   if (name == "vectors") {
     s.observations = {state, {.name = "environment", .shape = {kEnvironment}, .shares = ""}};
@@ -84,10 +84,9 @@ struct Batch {
 Batch batch_of(const ActSettings& s, const std::string& number) {
   Batch batch;
   for (const ObservationSettings& o : s.observations)
-    batch.observations[o.name] =
-        (o.is_camera() ? (formula(o.name + " " + number, {kBatch, 3, kSize, kSize}) + 1) / 2
-                       : formula(o.name + " " + number, {kBatch, o.shape[0]}))
-            .unsqueeze(1);
+    batch.observations[o.name] = (o.is_camera() ? (formula(o.name + " " + number, {kBatch, 3, kHeight, kWidth}) + 1) / 2
+                                                : formula(o.name + " " + number, {kBatch, o.shape[0]}))
+                                     .unsqueeze(1);
   batch.actions = formula("action " + number, {kBatch, s.chunk_size, kAction});
   batch.noise = formula("noise " + number, {kBatch, s.latent_dim});
   at::Tensor valid = at::ones({kBatch, s.chunk_size}, at::kBool);
@@ -122,13 +121,13 @@ TEST_P(ActParity, NamesLossesGradientsTenStepsAndChunksAreLeRobots) {
   losses.total.backward();
   expect_gradients(*policy, facts.at("gradients"), kGradientTolerance);
   policy->eval();
-  EXPECT_LE(
-      relative_difference(act_chunk(*policy, batch.observations).flatten(), tensor_of(facts.at("chunk")), 1.0),
-      kOutputTolerance);
+  EXPECT_LE(relative_difference(act_chunk(*policy, batch.observations).flatten(), tensor_of(facts.at("chunk")), 1.0),
+            kOutputTolerance);
   EXPECT_NEAR(loss_of(*policy, batch).item<double>(), facts.at("evaluation_loss").get<double>(),
               kOutputTolerance * facts.at("evaluation_loss").get<double>());
   policy->train();
-  torch::optim::AdamW adam(policy->parameters(), torch::optim::AdamWOptions(1e-3).weight_decay(1e-2));
+  torch::optim::AdamW adam(policy->parameters(),
+                           torch::optim::AdamWOptions(facts.at("learning_rate").get<double>()).weight_decay(1e-2));
   const auto run = facts.at("losses").get<std::vector<double>>();
   for (std::size_t step = 0; step < run.size(); ++step) {
     adam.zero_grad();
@@ -138,9 +137,9 @@ TEST_P(ActParity, NamesLossesGradientsTenStepsAndChunksAreLeRobots) {
     adam.step();
   }
   policy->eval();
-  EXPECT_LE(relative_difference(act_chunk(*policy, batch.observations).flatten(),
-                                tensor_of(facts.at("trained_chunk")), 1.0),
-            kRunTolerance);
+  EXPECT_LE(
+      relative_difference(act_chunk(*policy, batch.observations).flatten(), tensor_of(facts.at("trained_chunk")), 1.0),
+      kRunTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(LeRobot, ActParity, testing::Values("vectors", "cameras", "camera_alone"));
@@ -176,7 +175,7 @@ TEST(Act, PaddedRowsCountNeitherInTheEncoderNorInTheLoss) {
 
 TEST(Act, BytesAreColoursBetweenZeroAndOneAndStatisticsMayDifferByCamera) {
   ActSettings settings = settings_of("cameras");
-  const at::Tensor bytes = (formula("bytes", {1, 1, kSize, kSize, 3}) * 127 + 128).to(at::kByte);
+  const at::Tensor bytes = (formula("bytes", {1, 1, kHeight, kWidth, 3}) * 127 + 128).to(at::kByte);
   Observations given{{"state", formula("state", {1, 1, kState})}};
   for (const char* camera : {"camera 0", "camera 1"}) given[camera] = bytes;
   Observations floats = given;
@@ -222,7 +221,8 @@ TEST(TemporalEnsemble, ActionsAreLeRobots) {
   policy->eval();
   int step = 0;
   TemporalEnsemble control(*policy, rows, facts.at("coefficient"), [&](const Observations& seen) {
-    return formula("chunk " + std::to_string(step), {1, rows, kAction}).expand({seen.at("state").size(0), rows, kAction});
+    return formula("chunk " + std::to_string(step), {1, rows, kAction})
+        .expand({seen.at("state").size(0), rows, kAction});
   });
   const Observations frame{{"state", at::zeros({1, kState})}, {"environment", at::zeros({1, kEnvironment})}};
   for (int episode = 0; episode < 2; ++episode) {
@@ -258,16 +258,16 @@ TEST(Act, ActsByChunksOrByTheMeanOfAllChunks) {
   }
   EXPECT_LE(relative_difference(first[0], second[0], 1.0), kOutputTolerance) << "one chunk so far";
   const auto seen = frame("0", 2);
-  const at::Tensor chunk = act_chunk(*chunks, {{"state", seen.at("state").unsqueeze(1)},
-                                               {"environment", seen.at("environment").unsqueeze(1)}});
+  const at::Tensor chunk = act_chunk(
+      *chunks, {{"state", seen.at("state").unsqueeze(1)}, {"environment", seen.at("environment").unsqueeze(1)}});
   for (int t = 0; t < 4; ++t)
     EXPECT_LE(relative_difference(first[static_cast<std::size_t>(t)], chunk.select(1, t), 1.0), kOutputTolerance) << t;
   // Alone as beside another, bit for bit.
   const auto alone = mean->control(0);
   for (int t = 0; t < 6; ++t) {
     const Observations both = frame(std::to_string(t), 2);
-    const at::Tensor action = alone->act({2}, {{"state", both.at("state").narrow(0, 1, 1)},
-                                               {"environment", both.at("environment").narrow(0, 1, 1)}});
+    const at::Tensor action = alone->act(
+        {2}, {{"state", both.at("state").narrow(0, 1, 1)}, {"environment", both.at("environment").narrow(0, 1, 1)}});
     EXPECT_TRUE(at::equal(action[0], second[static_cast<std::size_t>(t)][1])) << t;
   }
 }
@@ -284,8 +284,8 @@ TEST(Act, WeightsOfTorchvisionsResNetBecomeTheBackbones) {
   policies::load_backbones(*policy, file, "resnet18.safetensors");
   const auto state = state_of(*policy);
   for (const char* name : {"conv1.weight", "bn1.running_var", "layer4.1.bn2.bias", "layer2.0.downsample.1.weight"})
-    EXPECT_TRUE(at::equal(state.at(prefix + name), formula("torchvision " + prefix + name,
-                                                           state.at(prefix + name).sizes().vec())))
+    EXPECT_TRUE(at::equal(state.at(prefix + name),
+                          formula("torchvision " + prefix + name, state.at(prefix + name).sizes().vec())))
         << name;
 }
 
@@ -302,7 +302,9 @@ TEST(Act, SettingsThatCannotBeAreRefusedByName) {
             "temporal_ensemble_coeff=null");
   EXPECT_EQ(message([](ActSettings& s) { s.dim_model = 30; }),
             "dim_model = 30, but must be a multiple of 4 and of n_heads = 4");
-  EXPECT_EQ(message([](ActSettings& s) { s.image_std = {1, 1}; }),
+  EXPECT_EQ(message([](ActSettings& s) {
+              s.image_std = {1, 1};
+            }),
             "image_std has 2 numbers, but must have 3, or 3 for each of 2 cameras");
   EXPECT_EQ(message([](ActSettings& s) { s.environment_state = {"object"}; }),
             "environment_state names object, but the policy sees the vectors state");
