@@ -6,6 +6,8 @@
 #include "core/error.h"
 #include "data/robot_windows.h"
 #include "policies/act/act_policy.h"
+#include "policies/act/flags.h"
+#include "policies/act/lerobot.h"
 
 namespace cohort::policies {
 namespace {
@@ -65,6 +67,14 @@ class ActAlgorithm final : public Algorithm {
     return {{.name = models::kActionMaskObservation, .field = "action_mask"}};
   }
 
+  std::string lerobot_type() const override { return "act"; }
+  void read_lerobot(const LeRobotPolicy& policy, PolicySettings& s) const override {
+    read_lerobot_act(policy, s.of<Settings>());
+  }
+  void write_lerobot(const PolicySettings& s, LeRobotPolicy& policy) const override {
+    write_lerobot_act(s.of<Settings>(), policy);
+  }
+
   std::optional<JobOfAlgorithm> job() const override {
     // The optimizer, batch and steps of lerobot-train --policy.type=act.
     JobOfAlgorithm job{
@@ -83,6 +93,8 @@ class ActAlgorithm final : public Algorithm {
           format("parallel.{}.constant_buffers=[weight,bias,running_mean,running_var,vae_encoder_pos_enc]", strategy));
     return job;
   }
+  std::string near_foreign_flag(const std::string& name) const override { return near_lerobot_flag(name); }
+  ForeignWords read_foreign(const std::vector<std::string>& words) const override { return read_lerobot_flags(words); }
   std::vector<std::string> other_names() const override {
     return {"act", "actionchunking", "actionchunkingtransformer", "alohaact"};
   }
