@@ -135,3 +135,39 @@ function(cohort_test name)
 endforeach()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
 endfunction()
+
+# cohort_lane_sources(SCALAR AVX2 AVX512)
+#
+# One source for SIMD lanes (src/sim/kernels/lane/lane.h), each time with the instructions of one kind of processor; the
+# program chooses at run time. Short loops over three and six numbers have to be unrolled into registers. What these
+# options allow does not change a bit of any result; contraction stays off (CohortCompile).
+set(COHORT_LANE_OPTIONS -O3)
+if(COHORT_SANITIZE)
+  set(COHORT_LANE_OPTIONS -O1)
+endif()
+list(APPEND COHORT_LANE_OPTIONS -fno-math-errno -fno-trapping-math)
+include(CheckCXXCompilerFlag)
+# Copies of a few registers' size as registers; GCC takes `rep movs` for them otherwise, which is slow to begin.
+check_cxx_compiler_flag("-mmove-max=256 -mstore-max=256" COHORT_MOVES_REGISTERS)
+set(COHORT_MOVE_OPTIONS "")
+if(COHORT_MOVES_REGISTERS)
+  set(COHORT_MOVE_OPTIONS ";-mmove-max=256;-mstore-max=256")
+endif()
+# Likewise for loops that copy or clear a few registers.
+check_cxx_compiler_flag("-fno-tree-loop-distribute-patterns" COHORT_KEEPS_LOOPS)
+if(COHORT_KEEPS_LOOPS)
+  string(APPEND COHORT_MOVE_OPTIONS ";-fno-tree-loop-distribute-patterns")
+endif()
+# Under all of the address and undefined-behaviour sanitizers' checks each of the vector lanes takes GCC four minutes; without
+# the second and without the ends of scopes, one. The scalar lanes are the same source and keep every check.
+set(COHORT_VECTOR_OPTIONS ${COHORT_LANE_OPTIONS})
+if(COHORT_SANITIZE MATCHES address)
+  list(APPEND COHORT_VECTOR_OPTIONS -fno-sanitize=undefined -fno-sanitize-address-use-after-scope)
+endif()
+function(cohort_lane_sources scalar avx2 avx512)
+  set_source_files_properties(${scalar} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${COHORT_LANE_OPTIONS}")
+  set_source_files_properties(${avx2} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
+    "${COHORT_VECTOR_OPTIONS};-mavx2;-mfma${COHORT_MOVE_OPTIONS}")
+  set_source_files_properties(${avx512} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
+    "${COHORT_VECTOR_OPTIONS};-mavx2;-mfma;-mavx512f;-mavx512dq;-mavx512vl;-mavx512bw${COHORT_MOVE_OPTIONS}")
+endfunction()

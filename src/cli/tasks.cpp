@@ -10,6 +10,8 @@
 #include "core/format.h"
 #include "render/video.h"
 #include "tasks/actor.h"
+#include "tasks/file/quantities.h"
+#include "tasks/file/term_table.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
@@ -20,6 +22,33 @@ namespace {
 
 using tasks::FieldSpec;
 using tasks::TaskSpec;
+
+/// What a task's file can name.
+void list_terms() {
+  std::string text;
+  const auto section = [&](const char* title, char kind) {
+    text += format("{}\n", title);
+    for (const tasks::TermEntry& entry : tasks::term_entries()) {
+      if (std::string_view(entry.kinds).find(kind) == std::string_view::npos) continue;
+      text += format("  {}  {}{}\n      {}\n", entry.name, entry.means, *entry.unit ? format(" [{}]", entry.unit) : "",
+                     entry.formula);
+      for (const tasks::TermParameterEntry& parameter : entry.parameters)
+        text += format("      {}{}: {}\n", parameter.name,
+                       *parameter.standard ? format(" = {}", parameter.standard) : "", parameter.means);
+    }
+  };
+  section("observations", 'o');
+  section("rewards", 'r');
+  section("terminations, and what success is", 't');
+  text += "quantities of formulas\n";
+  for (const tasks::QuantityEntry& entry : tasks::quantity_entries())
+    text += format("  {:<28} {:<6} {:<14} {}\n", entry.name, entry.shape, entry.unit, entry.means);
+  text += "functions of formulas\n";
+  for (const tasks::terms::FunctionEntry& entry : tasks::terms::formula_functions())
+    text += format("  {:<28} {}\n", entry.call, entry.means);
+  text.pop_back();
+  std::puts(text.c_str());
+}
 
 void list_tasks() {
   std::size_t width = 4;
@@ -147,7 +176,7 @@ int run_tasks(const std::vector<std::string>& arguments) {
   std::string name;
   tasks::TaskSettings settings;
   CLI::App app("Lists the tasks, or shows one.", "cohort tasks");
-  app.add_option("NAME", name, "task to show; without it all are listed");
+  app.add_option("NAME", name, "task to show, by name or file (my_task.yaml); without it all are listed");
   app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
   app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")
       ->check(CLI::IsMember({"batched", "mujoco"}));
@@ -156,6 +185,8 @@ int run_tasks(const std::vector<std::string>& arguments) {
   int episodes = 0;
   app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
       ->check(CLI::Range(1, 100000));
+  bool terms = false;
+  app.add_flag("--terms", terms, "list the terms, quantities and functions of tasks from files (NAME.yaml)");
   bool check = false;
   app.add_flag(
       "--check", check,
@@ -173,7 +204,9 @@ int run_tasks(const std::vector<std::string>& arguments) {
   app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco; else the task's own")->needs(wanted);
   if (const auto code = parse_arguments(app, arguments)) return *code;
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
-  if (name.empty()) {
+  if (terms) {
+    list_terms();
+  } else if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
     if (check) throw UsageError("--check: of which task? `cohort tasks NAME --check`");
     list_tasks();

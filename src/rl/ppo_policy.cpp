@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "rl/settings.h"
+#include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 #include "tasks/run_library.h"
 #include "weights/checkpoint.h"
@@ -44,7 +45,7 @@ bool is_ppo(const config::Json& configuration) {
 }
 
 policy::LearntTask learnt_task(const config::Json& configuration) {
-  policy::LearntTask learnt{.name = configuration.value("task", ""), .settings = {}};
+  policy::LearntTask learnt{.name = tasks::task_title(configuration.value("task", "")), .settings = {}};
   if (const std::string engine = configuration.value("engine", ""); !engine.empty()) learnt.settings["engine"] = engine;
   const config::Json settings = configuration.value("task_settings", config::Json::array());
   for (const config::Json& setting : settings) {
@@ -168,14 +169,14 @@ std::shared_ptr<const ActorCritic> read_networks(const fs::path& checkpoint, con
 }
 
 /// What the task that a policy has learnt calls its observations and actions.
-void name_fields(policy::Spec& spec, const std::vector<std::string>& unseen) {
+void name_fields(policy::Spec& spec, const std::string& name, const std::vector<std::string>& unseen) {
   tasks::TaskSettings settings;
   for (const auto& [key, value] : spec.learnt.settings)
     if (key == "engine")
       settings.engine = value;
     else
       settings.overrides.push_back(format("{}={}", key, value));
-  const auto task = tasks::make_task(spec.learnt.name, settings);
+  const auto task = tasks::make_task(name, settings);
   for (const tasks::FieldSpec& field : task->spec().observations)
     if (std::find(unseen.begin(), unseen.end(), field.name) == unseen.end())
       spec.observations.push_back({.name = field.name, .shape = {field.elements()}, .picture = false});
@@ -215,7 +216,7 @@ std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const poli
   auto networks = read_networks(checkpoint, content, takes_average);
   if (settings.alone) {
     tasks::use_library_of_run(path.string());
-    name_fields(spec, networks->settings().critic_only);
+    name_fields(spec, configuration.value("task", ""), networks->settings().critic_only);
   }
   return std::make_unique<PpoPolicy>(std::move(networks), std::move(spec));
 }

@@ -29,6 +29,7 @@
 #include "run/run.h"
 #include "run/stop_request.h"
 #include "sim/host_memory.h"
+#include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 #include "tasks/task_check.h"
 #include "tensors/convert.h"
@@ -99,7 +100,7 @@ class PpoLearner final : public run::Learner {
   explicit PpoLearner(PpoRunSettings& settings) : settings_(settings) {}
 
   std::string job() const override { return "ppo"; }
-  std::string default_name() const override { return settings_.task; }
+  std::string default_name() const override { return tasks::task_title(settings_.task); }
   run::Counting counting() const override { return {.label = "ppo", .short_unit = "it", .unit = "iteration"}; }
   run::Resources prepare(run::Run& run) override;
   void build(run::Run& run) override;
@@ -251,6 +252,7 @@ run::Outcome PpoLearner::train(run::Run& run) {
   folder_ = run.folder().path();
   run.begin(runner_->iteration(), last_iteration(), point_ ? "" : "there is no checkpoint to continue");
   if (run.is_first()) {
+    tasks::keep_task(settings_.task, folder_);
     figures_.emplace(run, settings_, runner_->iteration());
     writer_.emplace(weights::CheckpointFolder(run.folder().checkpoints()), settings_.keep_checkpoints);
   }
