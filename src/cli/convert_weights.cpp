@@ -39,9 +39,9 @@ policies::PolicySettings model_of(const std::string& path) {
 }
 
 /// A run, or one of its checkpoints, as LeRobot keeps a policy.
-int to_lerobot(const std::string& input, const std::string& output, const std::string& data_set) {
+int to_lerobot(const std::string& input, const std::string& output, const policies::LeRobotWriting& wanted) {
   const weights::ResumePoint point = weights::find_resume_point(input, {}, weights::CheckpointParts::kWeights).value();
-  for (const std::string& line : policies::write_lerobot_folder(point.content, point.path.string(), output, data_set))
+  for (const std::string& line : policies::write_lerobot_folder(point.content, point.path.string(), output, wanted))
     std::puts(line.c_str());
   std::puts(
       format("{}: step {} as LeRobot's folder; it acts here with --policy {}", output, point.content.state.step, output)
@@ -50,7 +50,8 @@ int to_lerobot(const std::string& input, const std::string& output, const std::s
 }
 
 int run_convert(const std::vector<std::string>& words) {
-  std::string configuration, input, output, to, data_set;
+  std::string configuration, input, output, to;
+  policies::LeRobotWriting wanted;
   CLI::App app(
       "Weights as safetensors; with a configuration, to the names of the Python reference and back; or a run of a "
       "policy "
@@ -69,13 +70,16 @@ int run_convert(const std::vector<std::string>& words) {
          "reference: its keys, .module. and repeated tensors included; cohort: ours; lerobot: the folder of a policy "
          "of LeRobot's")
       ->check(CLI::IsMember({"reference", "cohort", "lerobot"}));
-  app.add_option("--data-set,--data_set", data_set,
+  app.add_option("--data-set,--data_set", wanted.data_set,
                  "for --to lerobot, of data.paths: whose statistics it takes, where each set has its own");
+  app.add_option("--environment-state,--environment_state", wanted.environment_state,
+                 "for --to lerobot: the vectors that are the environment's state, a,b; ACT's settings say it")
+      ->delimiter(',');
   if (const auto code = parse_arguments(app, words)) return *code;
   if (to == "lerobot") {
     if (!configuration.empty())
       throw UsageError("--to lerobot takes a run, which holds its configuration: no --config");
-    return to_lerobot(input, output, data_set);
+    return to_lerobot(input, output, wanted);
   }
   if (configuration.empty() != to.empty())
     throw UsageError("--config and --to belong together; without both, names and types stay as they are");

@@ -172,6 +172,9 @@ class Algorithm {
   /// Its own fields of config.json as settings. Throws Error naming the field that cannot be honoured.
   virtual void read_lerobot(const LeRobotPolicy&, PolicySettings&) const {}
   virtual void write_lerobot(const PolicySettings&, LeRobotPolicy&) const {}
+  /// LeRobot's name of a weight, and ours of one of LeRobot's.
+  virtual std::string lerobot_weight(const std::string& own) const { return own; }
+  virtual std::string weight_of_lerobot(const std::string& theirs) const { return theirs; }
 
   // Command line
 

@@ -100,13 +100,11 @@ Pipeline read_pipeline(const fs::path& folder, const char* name, const char* nor
     const Json settings = step.value("config", Json::object());
     if (kind == "rename_observations_processor") {
       const Json names = settings.value("rename_map", Json::object());
-      for (const auto& [robot, policy] : names.items())
-        pipeline.renamed[robot] = policy.get<std::string>();
+      for (const auto& [robot, policy] : names.items()) pipeline.renamed[robot] = policy.get<std::string>();
     } else if (kind == normalizer) {
       normalises = true;
       const Json modes = settings.value("norm_map", Json::object());
-      for (const auto& [feature, mode] : modes.items())
-        pipeline.modes[feature] = mode.get<std::string>();
+      for (const auto& [feature, mode] : modes.items()) pipeline.modes[feature] = mode.get<std::string>();
       COHORT_THROW_UNLESS(!settings.contains("normalize_observation_keys"),
                           "{}: step {}, {}, normalises chosen observations only (normalize_observation_keys), which is "
                           "not done here",
@@ -301,7 +299,11 @@ void take_features(Settings& s, const std::vector<Feature>& inputs, const Pipeli
       if (policy == feature) return robot;
     return feature;
   };
-  for (const Feature& feature : inputs) {
+  std::vector<Feature> ordered = inputs;
+  // Networks that join vectors have the robot's first, whatever the order of the file.
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Feature& a, const Feature& b) { return a.kind != "ENV" && b.kind == "ENV"; });
+  for (const Feature& feature : ordered) {
     if (feature.kind == "VISUAL") {
       s.model.rgb.push_back(feature.name);
       s.data.images.push_back(robots_name(feature.name));
@@ -359,10 +361,14 @@ weights::CheckpointContent read_lerobot_folder(const fs::path& folder) {
 
   Settings s;
   const bool own = fs::exists(folder / kOwn);
-  if (own)
-    s.take(read_json(folder / kOwn), (folder / kOwn).string());
-  else
+  if (own) {
+    const Json json = read_json(folder / kOwn);
+    s.take(json, (folder / kOwn).string());
+    for (const Json& name : json.value("environment_state", Json::array()))
+      policy.environment_state.push_back(name.get<std::string>());
+  } else {
     take_features(s, inputs, before, policy.environment_state);
+  }
   s.model.algorithm = algorithm.name();
   if (!cameras.empty()) {
     s.model.image_size = {static_cast<int>(cameras[0].shape[1]), static_cast<int>(cameras[0].shape[2])};
@@ -377,10 +383,6 @@ weights::CheckpointContent read_lerobot_folder(const fs::path& folder) {
     s.model.recorded_fields.names.emplace_back(kAction);
     s.model.recorded_fields.widths.push_back(s.model.action_width);
     s.model.recorded_fields.elements.emplace_back();
-  } else {
-    LeRobotPolicy described;
-    algorithm.write_lerobot(s.model, described);
-    policy.environment_state = described.environment_state;
   }
 
   // What the numbers mean.
@@ -461,12 +463,13 @@ weights::CheckpointContent read_lerobot_folder(const fs::path& folder) {
   configuration["job"] = "policy";
   content.state.configuration = configuration.dump();
   content.dataset_statistics = data::to_json(statistics).dump();
-  content.model = weights::read_safetensors(folder / kWeights).tensors;
+  for (auto& [name, tensor] : weights::read_safetensors(folder / kWeights).tensors)
+    content.model.emplace_back(algorithm.weight_of_lerobot(name), tensor);
   return content;
 }
 
 std::vector<std::string> write_lerobot_folder(const weights::CheckpointContent& checkpoint, const std::string& source,
-                                              const fs::path& folder, const std::string& data_set) {
+                                              const fs::path& folder, const LeRobotWriting& wanted) {
   const Json configuration = Json::parse(checkpoint.state.configuration, nullptr, false);
   COHORT_THROW_UNLESS(configuration.is_object() && configuration.contains(Json::json_pointer("/model/algorithm")),
                       "{} is no checkpoint of a policy", source);
@@ -487,9 +490,14 @@ std::vector<std::string> write_lerobot_folder(const weights::CheckpointContent& 
   // Its type first: draccus looks for it.
   policy.config["type"] = algorithm.lerobot_type();
   policy.config["n_obs_steps"] = 1;
+  policy.environment_state = wanted.environment_state;
   algorithm.write_lerobot(s.model, policy);
+  for (const std::string& name : policy.environment_state)
+    COHORT_THROW_UNLESS(std::find(s.model.low_dim.begin(), s.model.low_dim.end(), name) != s.model.low_dim.end(),
+                        "{}: the environment's state names {}, but the policy sees {}", source, name,
+                        join(s.model.low_dim, ", "));
   const data::RobotStatistics statistics =
-      statistics_of_set(checkpoint.dataset_statistics, data_set, source + "/" + weights::kStatisticsFile);
+      statistics_of_set(checkpoint.dataset_statistics, wanted.data_set, source + "/" + weights::kStatisticsFile);
   const std::vector<std::int64_t> widths(s.model.low_dim_widths.begin(), s.model.low_dim_widths.end()),
       action_widths(s.model.action_widths.begin(), s.model.action_widths.end());
   std::vector<data::Normalizer::Scale> numbers;
@@ -586,9 +594,12 @@ std::vector<std::string> write_lerobot_folder(const weights::CheckpointContent& 
   second["steps"].push_back(step("device_processor", device));
   Json own = Json::object();
   for (const char* name : {"data", "model"}) own[name] = configuration.at(name);
+  own["environment_state"] = policy.environment_state;
 
   fs::create_directories(folder);
-  const weights::NamedTensors& weights = checkpoint.ema.empty() ? checkpoint.model : checkpoint.ema;
+  weights::NamedTensors weights;
+  for (const auto& [name, tensor] : checkpoint.ema.empty() ? checkpoint.model : checkpoint.ema)
+    weights.emplace_back(algorithm.lerobot_weight(name), tensor);
   weights::write_safetensors(folder / kWeights, weights, {{"format", "pt"}});
   weights::write_safetensors(folder / state_before, before);
   weights::write_safetensors(folder / state_after, after);

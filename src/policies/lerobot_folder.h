@@ -35,10 +35,15 @@ bool is_lerobot_folder(const std::filesystem::path& path);
 /// or not those of the features, settings that cannot be honoured.
 weights::CheckpointContent read_lerobot_folder(const std::filesystem::path& path);
 
+struct LeRobotWriting {
+  std::string data_set;  ///< of data.paths: whose statistics it takes, where each set has its own
+  /// The low-dimensional observations that are the environment's state, of policies whose settings do not say it.
+  std::vector<std::string> environment_state;
+};
+
 /// Writes the policy of a checkpoint (its moving average, where it has one) as such a folder, which must be empty or not
-/// be there. `data_set`: whose statistics it takes, where each set has its own. Gives lines that say what each feature is
-/// made of. Throws Error where LeRobot has no such policy.
+/// be there. Gives lines that say what each feature is made of. Throws Error where LeRobot has no such policy.
 std::vector<std::string> write_lerobot_folder(const weights::CheckpointContent& checkpoint, const std::string& source,
-                                              const std::filesystem::path& folder, const std::string& data_set = "");
+                                              const std::filesystem::path& folder, const LeRobotWriting& wanted = {});
 
 }  // namespace cohort::policies

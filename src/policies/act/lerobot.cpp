@@ -78,6 +78,11 @@ void write_lerobot_act(const models::ActSettings& s, LeRobotPolicy& policy) {
   policy.config["optimizer_lr"] = 1e-5;
   policy.config["optimizer_weight_decay"] = 1e-4;
   policy.config["optimizer_lr_backbone"] = 1e-5;
+  COHORT_THROW_UNLESS(
+      policy.environment_state.empty() || policy.environment_state == s.environment_state,
+      "the environment's state is what model.act.environment_state says ({}), which ACT was trained with; "
+      "leave out {}",
+      join(s.environment_state, ", "), join(policy.environment_state, ", "));
   policy.environment_state = s.environment_state;
   policy.image_mean = s.image_mean;
   policy.image_std = s.image_std;

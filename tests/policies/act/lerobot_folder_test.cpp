@@ -124,6 +124,47 @@ TEST(LeRobotFolder, WrittenAgainItIsWhatLeRobotWrote) {
   }
 }
 
+TEST(LeRobotFolder, OfADiffusionPolicyGivesTheActionsThatLeRobotGivesAndIsWrittenAgain) {
+  const fs::path theirs = COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot";
+  const auto answers = parse_ordered_json(read_file(theirs / "folder.json")).at("actions");
+  const fs::path folder = test::fresh_folder("lerobot_diffusion");
+  write_lerobot_folder(read_lerobot_folder(theirs / "folder"), "theirs", folder,
+                       {.environment_state = {"observation.environment_state"}});
+  for (const fs::path& one : {theirs / "folder", folder}) {
+    TrainedPolicy policy(one, {.seed = 0, .exact = false});
+    for (int i = 0; i < 2; ++i) {
+      policy.begin(0);
+      std::vector<float> frame = numbers(3 * formula("state " + std::to_string(i), {kState}));
+      const std::vector<float> more = numbers(formula("environment " + std::to_string(i), {kEnvironment}));
+      frame.insert(frame.end(), more.begin(), more.end());
+      const std::vector<float> rows = policy.act_ahead({0}, {.low_dim = frame, .images = {}});
+      // Ten calls of the network.
+      EXPECT_LE(models::relative_difference(torch::tensor(rows), tensor_of(answers[static_cast<std::size_t>(i)]), 1.0),
+                1e-4)
+          << one << " " << i;
+    }
+  }
+  const auto ours = parse_ordered_json(read_file(folder / "config.json")),
+             config = parse_ordered_json(read_file(theirs / "folder" / "config.json"));
+  for (const char* name : {"type", "n_obs_steps", "horizon", "n_action_steps", "down_dims", "noise_scheduler_type",
+                           "num_inference_steps", "beta_schedule", "clip_sample", "drop_n_last_frames"})
+    EXPECT_EQ(ours.at(name), config.at(name)) << name;
+  std::map<std::string, at::Tensor> written;
+  for (const auto& [name, tensor] : weights::read_safetensors(folder / "model.safetensors").tensors)
+    written.emplace(name, tensor);
+  const weights::NamedTensors tensors = weights::read_safetensors(theirs / "folder" / "model.safetensors").tensors;
+  EXPECT_EQ(written.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    ASSERT_TRUE(written.contains(name)) << name;
+    EXPECT_TRUE(at::equal(written.at(name), tensor)) << name;
+  }
+  EXPECT_NE(message_of([&] {
+              write_lerobot_folder(read_lerobot_folder(theirs / "folder"), "run", folder / "other",
+                                   {.environment_state = {"observation.state"}});
+            }).find("the environment's state must stand behind the robot's"),
+            std::string::npos);
+}
+
 TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
   PolicySettings model;
   model.algorithm = "act";
@@ -314,7 +355,7 @@ TEST(LeRobotFolder, WhatDoesNotFitIsRefusedByName) {
                     [&](const fs::path& folder) {
                       edit_json(folder / "config.json", [](auto& json) { json["type"] = "smolvla"; });
                     }),
-            "FOLDER/config.json: its type is smolvla, and of LeRobot's policies these are known here: act");
+            "FOLDER/config.json: its type is smolvla, and of LeRobot's policies these are known here: diffusion, act");
   EXPECT_EQ(message("dilation",
                     [&](const fs::path& folder) {
                       edit_json(folder / "config.json",
