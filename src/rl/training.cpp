@@ -1,5 +1,6 @@
 #include "rl/training.h"
 
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "rl/presets.h"
 #include "rl/run.h"
 #include "run/typed_settings.h"
+#include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 
 namespace cohort::rl {
@@ -89,6 +91,7 @@ class PpoTraining final : public run::Training {
             "threads",
             "seed",
             "save_interval",
+            "stop_at_return",
             "precision",
             "reward_scale",
             "algorithm.learning_rate",
@@ -143,6 +146,7 @@ void PpoTraining::bind(config::Fields& fields) {
   rl::describe(fields, settings_);
   fields.alias("num_envs", "n_envs");  // rsl_rl's and Isaac Lab's names
   fields.alias("experiment_name", "name");
+  fields.alias("score_to_win", "stop_at_return");  // rl_games
 }
 
 /// The task's name chooses the defaults of the others, and may stand anywhere.
@@ -182,6 +186,8 @@ void PpoTraining::apply(config::Fields& fields, const run::TrainingWords& words)
   for (const std::string& text : words.settings)
     if (text.starts_with("task=")) settings_.task = text.substr(5);
   tasks::use_library(settings_.task_library, words.resumed.empty() ? "this configuration" : words.resumed);
+  if (!words.resumed.empty())
+    tasks::use_kept_task(settings_.task, std::filesystem::path(words.resumed).parent_path(), false);
   for (const std::string& text : words.settings) apply_word(fields, text);
 }
 

@@ -30,8 +30,8 @@ const char* parameter_name(Parameter parameter);
 using ParameterSet = std::bitset<kParameterCount>;
 /// Throws Error for a number that is no parameter's.
 ParameterSet set_of(std::span<const Parameter> parameters);
-/// Throws Error for a value that the parameter cannot have in an environment: no number, or, gains and biases excepted,
-/// below zero. item: which of the environment's values.
+/// Throws Error for a value that the parameter cannot have in an environment: no number, or, where no sign
+/// makes sense, below zero. item: which of the environment's values.
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value);
 /// Throws Error where a link that moves, with all that is fixed to it, has no mass left. mass(link): in environment
 /// env.

@@ -134,7 +134,7 @@ void Scene::build(int n_envs, std::array<double, 2> env_spacing) {
   check(env_spacing);
   COHORT_THROW_UNLESS(n_envs > 0, "{} environments: at least one is needed", n_envs);
   const Backend& backend = backend_of(options_.engine, options_.device);
-  compiled_ = compile_scene(declarations_, cameras_, options_);
+  if (compiled_.mjb.empty()) compiled_ = compile_scene(declarations_, cameras_, options_);
   EngineModel model{.mjb = compiled_.mjb};
   if (backend.kind == EngineKind::kBatched) {
     model.batched = import_model(compiled_.mjb);

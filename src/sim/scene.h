@@ -90,6 +90,10 @@ class Scene : public SceneParts {
   /// and for a camera that cannot look.
   int add_camera(CameraOptions camera);
 
+  /// What build() takes instead of compiling the entities anew: what compile_scene() made of these entities, cameras and
+  /// options.
+  void use_compiled(CompiledScene compiled) { compiled_ = std::move(compiled); }
+
   /// Compiles the model and allocates n_envs environments. env_spacing: distance in x and y at which a picture draws
   /// them (m); they never touch each other. Throws Error: what the compiler says; the numbers, when the environments do
   /// not fit into memory; the list of features that the batched engine lacks.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <sstream>
 
@@ -14,6 +16,7 @@
 #include "core/format.h"
 #include "core/log.h"
 #include "tasks/built_in_tasks.h"
+#include "tasks/file/task_file.h"
 #include "tasks/libero/catalogue.h"
 
 namespace cohort::tasks {
@@ -70,6 +73,14 @@ const std::vector<TaskEntry>& all_tasks() {
 }
 
 const TaskEntry* find_task(const std::string& name) {
+  if (is_task_file(name)) {
+    // Read anew each time: the file may have changed. Entries stay where they are.
+    static std::mutex mutex;
+    static std::map<std::string, std::deque<TaskEntry>> files;
+    TaskEntry entry = task_of_file(name);
+    const std::lock_guard lock(mutex);
+    return &files[name].emplace_back(std::move(entry));
+  }
   const std::vector<TaskEntry>& all = all_tasks();
   const auto entry = std::find_if(all.begin(), all.end(), [&](const TaskEntry& e) { return e.name == name; });
   return entry == all.end() ? nullptr : &*entry;
@@ -146,11 +157,10 @@ void use_library(const std::string& library, const std::string& who) {
 
 std::unique_ptr<Task> make_task(const std::string& name, const TaskSettings& settings) {
   COHORT_THROW_UNLESS(settings.n_envs > 0, "{} environments of {}: at least one is needed", settings.n_envs, name);
-  if (const TaskEntry* entry = find_task(name)) {
-    TaskSettings named = settings;
-    named.registered_name = name;
-    return entry->make(named);
-  }
+  TaskSettings named = settings;
+  named.registered_name = name;
+  if (is_task_file(name)) return make_file_task(name, named);
+  if (const TaskEntry* entry = find_task(name)) return entry->make(named);
   std::vector<std::string> names;
   for (const TaskEntry& entry : all_tasks()) names.push_back(entry.name);
   if (const std::string begin = names_that_begin(name, names); !begin.empty())

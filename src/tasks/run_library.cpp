@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 
 namespace cohort::tasks {
@@ -33,6 +34,8 @@ void use_library_of_run(const std::string& path) {
   std::string library = text_of(json);
   if (library.empty() && json.is_object() && json.contains("rollout")) library = text_of(json.at("rollout"));
   use_library(library, file.parent_path().string());
+  if (json.is_object() && json.contains("task") && json["task"].is_string())
+    use_kept_task(json["task"].get<std::string>(), file.parent_path(), true);
 }
 
 }  // namespace cohort::tasks

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
@@ -32,7 +33,7 @@ bool by_forward(Field field) {
 }
 
 sim::SceneOptions scene_options(const TaskSettings& settings, const SceneTaskSetup& setup) {
-  sim::SceneOptions options;
+  sim::SceneOptions options = setup.simulation;
   // A step leaves neither sensors nor accelerations: forward() does, which computes the others, too.
   for (const Field field : setup.leaves) {
     if (!by_forward(field)) options.step_leaves.push_back(field);
@@ -274,6 +275,8 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
                       "{}: the task has no model: SceneTaskSetup::mjcf or SceneTaskSetup::entities", spec.name);
   if (!setup_.mjcf.empty()) scene_.add_entity(morph_of(setup_), spec.name);
   for (const sim::EntityDeclaration& entity : setup_.entities) scene_.add_entity(entity.morph, entity.name);
+  for (const sim::CameraOptions& camera : setup_.cameras) scene_.add_camera(camera);
+  if (setup_.compiled) scene_.use_compiled(*setup_.compiled);
   scene_.build(n_);
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
@@ -310,43 +313,52 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   start_mocap_pos_.resize(1, 3 * as_size(model.nmocap)), start_mocap_quat_.resize(1, 4 * as_size(model.nmocap));
   // The scene computes what it derives from the state anew whenever it is asked: we change the state behind its back.
   scene_.view(Field::kQpos);
-  gather_work_ = [this](int env) { gather_env(env); };
-  control_work_ = [this](int env) { control_env(env); };
-  first_control_work_ = [this](int env) {
-    read_action(env);
-    control_env(env);
+  control_work_ = [this](int first, int last) {
+    gather_range(first, last);
+    control_range(first, last);
   };
-  after_work_ = [this](int env) {
-    gather_env(env);
-    finish_env(env);
+  first_control_work_ = [this](int first, int last) {
+    for (int env = first; env < last; ++env) read_action(env);
+    control_range(first, last);
+  };
+  after_work_ = [this](int first, int last) {
+    gather_range(first, last);
+    count_steps(first, last);
+    finish_range(first, last);
   };
   part_work_ = [this](sim::Engine::Part& part) {
     for (int k = 0; k < setup_.controls; ++k) {
-      for (int env = part.first; env < part.last; ++env) {
-        if (k == 0)
-          read_action(env);
-        else
-          gather_env(env);
-        control_env(env);
-      }
+      (k == 0 ? first_control_work_ : control_work_)(part.first, part.last);
       part.step(substeps_ / setup_.controls);
     }
-    for (int env = part.first; env < part.last; ++env) after_work_(env);
+    after_work_(part.first, part.last);
   };
   team_work_ = [this](int t) {
-    const int size = team_->size();
-    const int first = static_cast<int>(std::int64_t{n_} * t / size);
-    const int last = static_cast<int>(std::int64_t{n_} * (t + 1) / size);
-    for (int env = first; env < last; ++env) (*body_)(env);
+    const std::int64_t size = team_->size(), ranges = (n_ + kRange - 1) / kRange;
+    const auto begin = [&](std::int64_t of) { return static_cast<int>(ranges * of / size) * kRange; };
+    const int first = begin(t), last = std::min(n_, begin(t + 1));
+    if (first < last) (*body_)(first, last);
   };
 }
 
 SceneTask::~SceneTask() = default;
 
-void SceneTask::for_each_env(const std::function<void(int)>& body) {
-  if (!team_) team_ = std::make_unique<ThreadTeam>(std::min(threads_, n_));
+void SceneTask::for_each_range(const std::function<void(int, int)>& body) {
+  if (!team_) team_ = std::make_unique<ThreadTeam>(std::min(threads_, (n_ + kRange - 1) / kRange));
   body_ = &body;
   team_->run(team_work_);
+}
+
+void SceneTask::control_range(int first, int last) {
+  for (int env = first; env < last; ++env) control_env(env);
+}
+
+void SceneTask::finish_range(int first, int last) {
+  for (int env = first; env < last; ++env) finish_env(env);
+}
+
+void SceneTask::observe_some(std::span<const std::int32_t> envs) {
+  for (const std::int32_t env : envs) observe_now(env);
 }
 
 void SceneTask::control_env(int env) {
@@ -358,41 +370,59 @@ void SceneTask::control_env(int env) {
   write_row(view_ctrl_, env, ctrl);
 }
 
+void SceneTask::count_steps(int first, int last) {
+  const auto terms_of = as_size(term_count_);
+  for (int env = first; env < last; ++env) {
+    const auto e = as_size(env);
+    ++steps_[e];
+    ++moments_[e];
+    truncated_[e] = steps_[e] >= setup_.settings.horizon;
+    if (static_cast<const std::int32_t*>(view_status_.data)[env * view_status_.strides[0]] != sim::kStatusOk)
+      broken_[e] = 1;
+    if (!broken_[e]) continue;
+    std::fill_n(terms_.begin() + static_cast<std::ptrdiff_t>(e * terms_of), terms_of, 0.0f);
+    reward_[e] = 0, success_[e] = 0, terminated_[e] = 1;
+  }
+}
+
 void SceneTask::finish_env(int env) {
   const auto e = as_size(env);
-  ++steps_[e];
-  ++moments_[e];
-  if (static_cast<const std::int32_t*>(view_status_.data)[env * view_status_.strides[0]] != sim::kStatusOk)
-    broken_[e] = 1;
-  const auto terms_of = as_size(term_count_);
-  const std::span<float> terms(terms_.data() + e * terms_of, terms_of);
-  truncated_[e] = steps_[e] >= setup_.settings.horizon;
-  if (broken_[e]) {
-    std::fill(terms.begin(), terms.end(), 0.0f);
-    reward_[e] = 0, success_[e] = 0, terminated_[e] = 1;
-    return;
-  }
+  if (broken_[e]) return;
   const EnvState now = state(env);
   refresh(env, now);
   observe_into_rows(env, now);
-  const std::span<float> judged = term_rows_.row(e);
-  std::fill(judged.begin(), judged.end(), 0.0f);
-  Terms asked(*this, sparse_ ? term_rows_.no_row(e) : judged);
+  const std::span<float> terms = term_rows_.row(e);
+  std::fill(terms.begin(), terms.end(), 0.0f);
+  Terms asked(*this, sparse_ ? term_rows_.no_row(e) : terms);
   const Judgement judgement = judge(env, now, asked);
   if (!term_rows_.intact(e))
     found_wrong(sparse_ ? std::string("judge() writes terms with reward=sparse, which asks for none: return where "
                                       "terms.empty()")
                         : format("judge() writes beyond the {} terms of the reward ({}), which count from 0: name each "
                                  "in the spec's reward_terms",
-                                 terms_of, join(spec().reward_terms, ", ")));
-  std::copy(judged.begin(), judged.end(), terms.begin());
-  if (sparse_) terms[0] = judgement.success ? 1.0f : 0.0f;
+                                 terms.size(), join(spec().reward_terms, ", ")));
+  judged(env, judgement, terms);
+}
+
+void SceneTask::judged(int env, Judgement judgement, std::span<const float> written) {
+  const auto e = as_size(env), terms_of = as_size(term_count_);
+  const std::span<float> terms(terms_.data() + e * terms_of, terms_of);
+  if (sparse_)
+    terms[0] = judgement.success ? 1.0f : 0.0f;
+  else
+    std::copy(written.begin(), written.end(), terms.begin());
   for (std::size_t i = 0; i < term_scale_.size(); ++i) terms[i] *= term_scale_[i];
   float sum = 0;
   for (const float term : terms) sum += term;
   reward_[e] = sum;
   success_[e] = judgement.success;
+  if (judgement.truncated) truncated_[e] = 1;
   terminated_[e] = judgement.terminated || (judgement.success && setup_.settings.end_on_success);
+}
+
+void SceneTask::gather_range(int first, int last) {
+  if (setup_.by_range) return;
+  for (int env = first; env < last; ++env) gather_env(env);
 }
 
 void SceneTask::gather_env(int env) {
@@ -421,6 +451,7 @@ void SceneTask::gather() {
   view_status_ = engine.host_view(Field::kStatus, Access::kRead);
   for (std::size_t i = 0; i < view_derived_.size(); ++i)
     view_derived_[i] = engine.host_view(setup_.leaves[i], Access::kRead);
+  views_taken();
 }
 
 void SceneTask::find_contacts(int env) {
@@ -436,10 +467,10 @@ void SceneTask::observe_now(int env) {
 
 void SceneTask::read_state() {
   gather();
-  for (int env = 0; env < n_; ++env) {
-    ++moments_[as_size(env)];
-    observe_now(env);
-  }
+  std::vector<std::int32_t> all(as_size(n_));
+  std::iota(all.begin(), all.end(), 0);
+  for (std::int64_t& moment : moments_) ++moment;
+  observe_some(all);
   throw_if_wrong();
 }
 
@@ -528,7 +559,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   // May change what the last step left in others, which they have read.
   if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
-  for (const std::int32_t env : envs) observe_now(env);
+  observe_some(envs);
   throw_if_wrong();
   if (start_looked_at_) return;
   start_looked_at_ = true;
@@ -563,18 +594,15 @@ void SceneTask::step(ArrayView actions) {
     return;
   }
   for (int k = 0; k < setup_.controls; ++k) {
-    if (k > 0) {
-      gather();
-      for_each_env(gather_work_);
-    }
+    if (k > 0) gather();
     view_ctrl_ = engine.host_view(Field::kCtrl, Access::kWrite);
-    for_each_env(k == 0 ? first_control_work_ : control_work_);
+    for_each_range(k == 0 ? first_control_work_ : control_work_);
     engine.step(substeps_ / setup_.controls);
   }
   if (evaluates_) engine.forward();
   gather();
   for (int env = 0; env < n_; ++env) find_contacts(env);
-  for_each_env(after_work_);
+  for_each_range(after_work_);
   throw_if_wrong();
   say_stop();
 }

@@ -69,11 +69,19 @@ struct SceneTaskSetup {
   std::string keyframe{};
   /// What the scene holds besides the model, or instead of one: robots of files of their own, shapes, terrain.
   std::vector<sim::EntityDeclaration> entities{};
+  /// Cameras besides the model's.
+  std::vector<sim::CameraOptions> cameras{};
+  /// Of the entities, cameras and options, where they are compiled already.
+  std::shared_ptr<const sim::CompiledScene> compiled{};
+  /// Options of the simulation; engine, device and threads are the TaskSettings'.
+  sim::SceneOptions simulation{};
   /// Derived fields that EnvState::derived shows (SceneOptions::step_leaves); kSensors and kQacc, which no step leaves,
   /// are computed after each control period, for one more evaluation of the model.
   std::vector<sim::Field> leaves{};
   /// EnvState::contacts is filled after each control period, for one more collision pass of the model.
   bool contacts = false;
+  /// The task computes ranges of environments (control_range() and so on): EnvState is not brought up to date for it.
+  bool by_range = false;
   /// Of the engine `batched`: instead of the solver that the model asks for; "" keeps that.
   std::string batched_solver{};
   SceneTaskSettings settings{};
@@ -141,6 +149,9 @@ class SceneTask : public Task {
   /// By a renderer of its own.
   ArrayView film(const std::string& camera, std::int32_t env, const FilmSettings& settings) final;
   std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
+  /// Joints and gains of the model's actuators, and the pose that an episode's start() is given. A task whose actions are
+  /// differences of joints' targets adds their scale and the pose that they are taken from.
+  TaskContract contract() override;
   TaskFields settings() const final { return setup_.fields; }
   std::string description() const override;
 
@@ -224,6 +235,7 @@ class SceneTask : public Task {
   struct Judgement {
     bool success = false;
     bool terminated = false;  ///< for another reason than success
+    bool truncated = false;   ///< cut off before the horizon
   };
 
   /// random: keyed by the episode's seed alone.
@@ -246,6 +258,31 @@ class SceneTask : public Task {
   virtual void visit_variables(StateVisitor& state) = 0;
   /// What a term of the reward is multiplied by after judge(): 1 but for SceneTaskSettings::reward_scales.
   float term_scale(std::size_t term) const { return term_scale_.empty() ? 1.0f : term_scale_[term]; }
+
+  // Who computes many environments at once overrides the three below instead of control(), refresh(), observe() and
+  // judge(). Ranges begin at multiples of kRange, and end there or with the last environment.
+
+  static constexpr int kRange = 16;
+  /// The controls of [first, last), from actions(): written to control_view().
+  virtual void control_range(int first, int last);
+  /// After a control period, and after count_steps(first, last): observations, and judged() of those that are not broken.
+  virtual void finish_range(int first, int last);
+  /// The views of the engine's fields in host memory are new: those of state and controls, and setup's leaves.
+  virtual void views_taken() {}
+  /// After a reset: observations of these environments.
+  virtual void observe_some(std::span<const std::int32_t> envs);
+  /// (n_envs, action width): finite, and within bounds but for clip_actions.
+  std::span<const float> actions() const { return actions_; }
+  ArrayView control_view() const { return view_ctrl_; }
+  bool is_broken(int env) const { return broken_[static_cast<std::size_t>(env)] != 0; }
+  std::span<const std::int64_t> steps() const { return steps_; }
+  /// (n_envs, elements) of a field, to be written.
+  std::span<float> observation_values(std::size_t field) { return observations_[field]; }
+  /// An environment's judgement, and its terms of the dense reward before SceneTaskSettings::reward_scales: as many as
+  /// the spec's, or none with a sparse reward.
+  void judged(int env, Judgement judgement, std::span<const float> terms);
+  bool is_sparse() const { return sparse_; }
+
   /// The action of who can do the task; a function of the state alone, so that it takes up any situation.
   virtual void expert(int, const EnvState&, std::span<float>) {}
 
@@ -261,7 +298,6 @@ class SceneTask : public Task {
   void find_contacts(int env);
   /// The named field, or one beyond the last, which is an error of the step.
   std::size_t field_of(Name name, std::size_t& next);
-  void for_each_env(const std::function<void(int)>& body);
   /// Keeps the first text of what a task's function did wrong, from any thread, for throw_if_wrong().
   void found_wrong(std::string text);
   void throw_if_wrong();
@@ -271,10 +307,15 @@ class SceneTask : public Task {
   void observe_into_rows(int env, const EnvState& now);
   void gather();
   void gather_env(int env);
+  void gather_range(int first, int last);
   void observe_now(int env);
   void control_env(int env);
   void finish_env(int env);
   void read_action(int env);
+  /// Counts a control period, and sees which environments it broke.
+  void count_steps(int first, int last);
+  /// Calls `body` for ranges that are all environments together, from several threads.
+  void for_each_range(const std::function<void(int, int)>& body);
   /// Says, once, why an environment's state broke.
   void say_stop();
 
@@ -328,10 +369,10 @@ class SceneTask : public Task {
   ArrayView view_qpos_, view_qvel_, view_ctrl_, view_status_;
   std::vector<ArrayView> view_derived_;
   std::span<const float> given_;  // actions of the step that is being done
-  std::function<void(int)> first_control_work_, control_work_, after_work_, gather_work_;
+  std::function<void(int, int)> first_control_work_, control_work_, after_work_;
   std::function<void(sim::Engine::Part&)> part_work_;
   std::function<void(int)> team_work_;
-  const std::function<void(int)>* body_ = nullptr;
+  const std::function<void(int, int)>* body_ = nullptr;
 };
 
 }  // namespace cohort::tasks

@@ -51,6 +51,12 @@ COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, BlockE
   if (m.varies & kVariesGain) {
     load_rows<L>(w.actuator_values, d.actuator_values, kActuatorValues * m.nact, d.n_pad, envs);
   }
+  if (m.varies & kVariesCentre) load_rows<L>(w.centres, d.centres, 3 * m.nlink, d.n_pad, envs);
+  if (m.varies & kVariesGravity) load_rows<L>(w.gravity, d.gravity, 3, d.n_pad, envs);
+  if (m.varies & kVariesLoss) load_rows<L>(w.losses, d.losses, m.nfriction, d.n_pad, envs);
+  if (m.varies & kVariesStiffness) load_rows<L>(w.stiffness, d.stiffness, m.njnt, d.n_pad, envs);
+  if (m.varies & kVariesLimits) load_rows<L>(w.limits, d.limits, 2 * m.nlimit, d.n_pad, envs);
+  if (m.varies & kVariesForces) load_rows<L>(w.force_limits, d.force_limits, 2 * m.nact, d.n_pad, envs);
   if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, envs);
 }
 

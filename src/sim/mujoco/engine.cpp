@@ -62,11 +62,57 @@ const FieldSource& source_of(Field field) {
   return kSources[static_cast<int>(field)];
 }
 
-const char* model_field(Parameter parameter) {
-  constexpr const char* kNames[] = {"body_mass",   "geom_friction",    "dof_armature",
-                                    "dof_damping", "actuator_gainprm", "actuator_biasprm"};
-  return kNames[static_cast<int>(parameter)];
+/// MuJoCo's name of a parameter, its values in the model, and how many there are.
+struct ModelField {
+  const char* name;
+  const mjtNum* values;
+  mjtSize count;
+};
+ModelField field_of(const mjModel& m, Parameter parameter) {
+  switch (parameter) {
+    case Parameter::kLinkMass:
+      return {"body_mass", m.body_mass, m.nbody};
+    case Parameter::kGeomFriction:
+      return {"geom_friction", m.geom_friction, 3 * m.ngeom};
+    case Parameter::kDofArmature:
+      return {"dof_armature", m.dof_armature, m.nv};
+    case Parameter::kDofDamping:
+      return {"dof_damping", m.dof_damping, m.nv};
+    case Parameter::kActuatorGain:
+      return {"actuator_gainprm", m.actuator_gainprm, mjNGAIN * m.nactuator};
+    case Parameter::kActuatorBias:
+      return {"actuator_biasprm", m.actuator_biasprm, mjNBIAS * m.nactuator};
+    case Parameter::kLinkCom:
+      return {"body_ipos", m.body_ipos, 3 * m.nbody};
+    case Parameter::kLinkInertia:
+      return {"body_inertia", m.body_inertia, 3 * m.nbody};
+    case Parameter::kLinkInertiaQuat:
+      return {"body_iquat", m.body_iquat, 4 * m.nbody};
+    case Parameter::kGravity:
+      return {"opt.gravity", m.opt.gravity, 3};
+    case Parameter::kDofFrictionloss:
+      return {"dof_frictionloss", m.dof_frictionloss, m.nv};
+    case Parameter::kJointStiffness:
+      return {"jnt_stiffness", m.jnt_stiffness, m.njnt};
+    case Parameter::kJointRange:
+      return {"jnt_range", m.jnt_range, 2 * m.njnt};
+    case Parameter::kActuatorForceRange:
+      return {"actuator_forcerange", m.actuator_forcerange, 2 * m.nactuator};
+  }
+  return {};
 }
+
+/// Whether mj_setConst works out inverse weights and the like anew.
+bool changes_inertia(Parameter p) {
+  return p == Parameter::kLinkMass || p == Parameter::kDofArmature || p == Parameter::kLinkCom ||
+         p == Parameter::kLinkInertia || p == Parameter::kLinkInertiaQuat;
+}
+/// Whether it moves frames that MuJoCo otherwise takes for those of bodies.
+bool moves_inertia(Parameter p) {
+  return p == Parameter::kLinkCom || p == Parameter::kLinkInertiaQuat;
+}
+/// mjModel's names of how frames are simplified (mjtSameFrame).
+constexpr const char* kSameFrames[] = {"body_sameframe", "geom_sameframe", "site_sameframe"};
 
 /// The rows of `width` values that stand `stride` apart.
 ArrayView rows(void* data, ElementType type, int n, int width, std::int64_t stride) {
@@ -85,23 +131,12 @@ double bytes_of_inertia(const mjModel& m) {
   return sizeof(mjtNum) * (2.0 * m.nbody + 2.0 * m.nv + m.ntendon + m.nactuator);
 }
 
-/// Bytes of an environment's own values of a parameter, and of what MuJoCo derives from them.
+/// Bytes of an environment's own values of a parameter, and of what belongs to it alone.
 double bytes_of(const mjModel& m, Parameter parameter) {
-  switch (parameter) {
-    case Parameter::kLinkMass:  // body_subtreemass, and as below
-      return sizeof(mjtNum) * (2.0 * m.nbody) + bytes_of_inertia(m);
-    case Parameter::kDofArmature:
-      return sizeof(mjtNum) * double(m.nv) + bytes_of_inertia(m);
-    case Parameter::kGeomFriction:
-      return sizeof(mjtNum) * 3.0 * m.ngeom;
-    case Parameter::kDofDamping:
-      return sizeof(mjtNum) * double(m.nv);
-    case Parameter::kActuatorGain:
-      return sizeof(mjtNum) * double{mjNGAIN} * m.nactuator;
-    case Parameter::kActuatorBias:
-      return sizeof(mjtNum) * double{mjNBIAS} * m.nactuator;
-  }
-  return 0;
+  const double own = sizeof(mjtNum) * static_cast<double>(field_of(m, parameter).count);
+  // body_subtreemass
+  if (parameter == Parameter::kLinkMass) return own + sizeof(mjtNum) * static_cast<double>(m.nbody);
+  return moves_inertia(parameter) ? own + static_cast<double>(m.nbody + m.ngeom + m.nsite) : own;
 }
 
 /// All but available_bytes.
@@ -121,14 +156,13 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
     plan.parts[1].bytes += static_cast<double>(sizeof(mjtNum)) * field_size(info, field);
   }
   double own = 0;
+  bool inertia = false;
   for (int p = 0; p < kParameterCount; ++p) {
-    if (parameters.test(static_cast<std::size_t>(p))) own += bytes_of(m, static_cast<Parameter>(p));
+    if (!parameters.test(static_cast<std::size_t>(p))) continue;
+    own += bytes_of(m, static_cast<Parameter>(p));
+    inertia = inertia || changes_inertia(static_cast<Parameter>(p));
   }
-  // Mass and armature change the same.
-  if (parameters.test(static_cast<std::size_t>(Parameter::kLinkMass)) &&
-      parameters.test(static_cast<std::size_t>(Parameter::kDofArmature))) {
-    own -= bytes_of_inertia(m);
-  }
+  if (inertia) own += bytes_of_inertia(m);
   if (own > 0) plan.parts.push_back({"parameters", own});
   plan.thread_bytes = static_cast<double>(m.narena);
   plan.fixed_bytes = static_cast<double>(m.nbuffer) + plan.thread_bytes * threads;
@@ -243,23 +277,8 @@ class MujocoEngine final : public Engine {
   }
 
   std::vector<float> model_values(Parameter parameter) const override {
-    const mjModel& m = *model_;
-    const auto copy = [](const mjtNum* from, mjtSize n) { return std::vector<float>(from, from + n); };
-    switch (parameter) {
-      case Parameter::kLinkMass:
-        return copy(m.body_mass, m.nbody);
-      case Parameter::kGeomFriction:
-        return copy(m.geom_friction, 3 * m.ngeom);
-      case Parameter::kDofArmature:
-        return copy(m.dof_armature, m.nv);
-      case Parameter::kDofDamping:
-        return copy(m.dof_damping, m.nv);
-      case Parameter::kActuatorGain:
-        return copy(m.actuator_gainprm, mjNGAIN * m.nactuator);
-      case Parameter::kActuatorBias:
-        return copy(m.actuator_biasprm, mjNBIAS * m.nactuator);
-    }
-    return {};
+    const ModelField field = field_of(*model_, parameter);
+    return std::vector<float>(field.values, field.values + field.count);
   }
 
   ArrayView parameter(Parameter parameter) override {
@@ -282,6 +301,7 @@ class MujocoEngine final : public Engine {
         const std::int32_t e = rising.empty() ? k : rising[static_cast<std::size_t>(k)];
         const mjtNum* row = static_cast<const mjtNum*>(v.data) + e * v.strides[0];
         for (std::int64_t i = 0; i < v.shape[1]; ++i) check_parameter(which, e, i, static_cast<float>(row[i]));
+        if (moves_inertia(which)) check_simple(which, e, row, v.shape[1] / model_->nbody);
         if (which == Parameter::kLinkMass) check_masses(info_, e, [&](int link) { return row[link]; });
       }
     }
@@ -387,10 +407,35 @@ class MujocoEngine final : public Engine {
   /// The parameter's memory in MuJoCo's batch, taken at the first use.
   ArrayView expand(Parameter parameter) {
     int size = 0, element = 0;
-    void* data = mjb_expand(batch_.get(), model_field(parameter), &size, &element);
-    COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", model_field(parameter));
+    const char* const name = field_of(*model_, parameter).name;
+    void* data = mjb_expand(batch_.get(), name, &size, &element);
+    COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", name);
+    if (moves_inertia(parameter) && !expanded_.test(static_cast<std::size_t>(parameter))) {
+      // A frame that coincided with the one of an inertia need not do so any more.
+      for (const char* const frames : kSameFrames) {
+        int n = 0, bytes = 0;
+        void* const flags = mjb_expand(batch_.get(), frames, &n, &bytes);
+        COHORT_CHECK(flags != nullptr || n == 0, "MuJoCo does not expand {}", frames);
+        if (n > 0) std::memset(flags, mjSAMEFRAME_NONE, static_cast<std::size_t>(n) * static_cast<std::size_t>(bytes * n_));
+      }
+    }
     expanded_.set(static_cast<std::size_t>(parameter));
     return rows(data, ElementType::kFloat64, n_, size, size);
+  }
+
+  /// MuJoCo keeps no entries of the inertia matrix for what a simplified link would need.
+  void check_simple(Parameter parameter, int env, const mjtNum* row, std::int64_t width) const {
+    for (int b = 1; b < model_->nbody; ++b) {
+      if (!model_->body_simple[b]) continue;
+      for (std::int64_t i = width * b; i < width * (b + 1); ++i) {
+        COHORT_THROW_UNLESS(
+            static_cast<float>(row[i]) == static_cast<float>(model_value(parameter, static_cast<std::size_t>(i))),
+            "environment {} has impossible parameters: {}[{}] of link `{}` is another than the model's, whose inertia "
+            "MuJoCo simplifies because its centre is the link's origin; give its inertial in the file a pos of 1e-6, or "
+            "take the engine `batched`",
+            env, parameter_name(parameter), i, info_.links[static_cast<std::size_t>(b)].name);
+      }
+    }
   }
 
   /// Throws Error with the numbers where these parameters, those that environments have left out, do not fit beside
@@ -406,10 +451,7 @@ class MujocoEngine final : public Engine {
   std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
 
   mjtNum model_value(Parameter parameter, std::size_t i) const {
-    const mjModel& m = *model_;
-    const mjtNum* const arrays[] = {m.body_mass,   m.geom_friction,    m.dof_armature,
-                                    m.dof_damping, m.actuator_gainprm, m.actuator_biasprm};
-    return arrays[static_cast<int>(parameter)][i];
+    return field_of(*model_, parameter).values[i];
   }
 
   /// envs: null for all.

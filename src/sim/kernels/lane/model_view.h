@@ -478,7 +478,13 @@ enum Varies : int {
   kVariesFriction = 2,  ///< of contacts
   kVariesArmature = 4,
   kVariesDamping = 8,
-  kVariesGain = 16,  ///< gains and biases of actuators
+  kVariesGain = 16,   ///< gains and biases of actuators
+  kVariesCentre = 32,  ///< centres of mass of links; with kVariesMass
+  kVariesGravity = 64,
+  kVariesLoss = 128,       ///< friction loss of dofs
+  kVariesStiffness = 256,  ///< of hinges and slides
+  kVariesLimits = 512,     ///< ranges of joints
+  kVariesForces = 1024,    ///< ranges of the actuators' forces
 };
 /// Values per body (mass, centre, inertia as in BodyRecord, compensated mass and its centre), piece of a sensor (mass,
 /// centre, inertia), link in a fluid (as in FluidRecord), pair (friction, mu) and actuator (gain, bias).

@@ -1,0 +1,66 @@
+/// What a task file becomes: the scene, what is observed and judged as programs, and where episodes begin.
+#pragma once
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "core/philox.h"
+#include "sim/compile.h"
+#include "tasks/events/randomization.h"
+#include "tasks/file/quantities.h"
+#include "tasks/task.h"
+#include "tasks/task_contract.h"
+#include "tasks/terms/graph.h"
+
+namespace cohort::tasks {
+
+/// Uniform in [low, high].
+struct Range {
+  double low = 0, high = 0;
+  double at(float share) const { return low + (high - low) * static_cast<double>(share); }
+};
+
+/// What an episode begins with, as a function of its seed.
+struct ResetEvent {
+  std::string name;
+  enum Kind { kBase, kJointsByOffset, kJointsByScale } kind = kBase;
+  int entity = 0;                      ///< kBase: whose
+  std::array<Range, 6> pose, velocity;  ///< kBase: x y z (m), roll pitch yaw (rad), and their rates in the world
+  std::vector<int> joints;
+  Range position, speed;  ///< of joints: added, or multiplied
+};
+
+struct FilePlan {
+  std::string file;
+  TaskSpec spec;
+  std::vector<sim::EntityDeclaration> entities;
+  std::vector<sim::CameraOptions> cameras;
+  sim::SceneOptions simulation;
+  std::string keyframe;
+  std::shared_ptr<const sim::CompiledScene> compiled;
+  TaskModel model;
+  TaskContract contract;  ///< joint_names and default_joint_pos: of position actions with an offset of their own
+  terms::Program control, judge;
+  std::vector<ArrayPlace> control_arrays, judge_arrays;
+  std::vector<terms::MemorySlot> control_memories, judge_memories;
+  std::vector<sim::Field> leaves;
+  std::vector<ResetEvent> resets;
+  std::vector<Randomization> randomizations;
+  std::vector<std::string> ppo;  ///< key=value of `cohort train ppo`
+};
+
+/// w x y z of roll about x, then pitch about y, then yaw about z, all fixed in the world.
+std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
+
+/// Writes the task to a folder, as STEM.json beside its compiled model: what reads that needs none of the files that the
+/// content names.
+void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem::path& folder);
+
+/// Reads a task file's content. Throws Error with everything that is wrong in it.
+FilePlan plan_of_file(const std::string& file, config::Json content, bool play);
+
+}  // namespace cohort::tasks

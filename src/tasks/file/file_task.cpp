@@ -1,0 +1,424 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/fnv.h"
+#include "core/format.h"
+#include "core/log.h"
+#include "core/yaml_file.h"
+#include "sim/cpu/engine.h"
+#include "tasks/events/randomizer.h"
+#include "tasks/file/file_plan.h"
+#include "tasks/file/task_file.h"
+#include "tasks/task_fields.h"
+
+namespace cohort::tasks {
+
+namespace fs = std::filesystem;
+using config::Json;
+using terms::Array;
+using terms::ArrayType;
+
+namespace {
+
+/// Files of tasks, and the copies of runs that stand for them.
+std::map<std::string, std::string>& kept_tasks() {
+  static std::map<std::string, std::string> all;
+  return all;
+}
+
+Json read_content(const std::string& path) {
+  COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
+  const std::string suffix = fs::path(path).extension().string();
+  if (suffix != ".json") {
+    try {
+      return read_yaml_file(path);
+    } catch (const Error& e) {
+      const std::string what = e.what();
+      if (what.find("flow") == std::string::npos) throw;
+      throw Error(what + ": a formula within { } or [ ] stands in quotation marks");
+    }
+  }
+  try {
+    return Json::parse(read_file(path), nullptr, true, true);
+  } catch (const Json::parse_error& e) {
+    throw Error(format("{}: {}", path, e.what()));
+  }
+}
+
+/// The file that is read for this one.
+std::string present(const std::string& path) {
+  const auto kept = kept_tasks().find(path);
+  return kept == kept_tasks().end() ? path : kept->second;
+}
+
+/// What evaluates programs with the lanes of this processor.
+terms::RunRange runner() {
+#if defined(__x86_64__)
+  switch (sim::widest_lanes()) {
+    case sim::LaneWidth::kAvx512:
+      return terms::run_avx512;
+    case sim::LaneWidth::kAvx2:
+      return terms::run_avx2;
+    default:
+      break;
+  }
+#endif
+  return terms::run_scalar;
+}
+
+Array array_of(const ArrayView& view) {
+  Array array;
+  array.data = view.data;
+  array.type = view.type == ElementType::kFloat64 ? ArrayType::kDouble
+               : view.type == ElementType::kInt32 ? ArrayType::kInt32
+                                                  : ArrayType::kFloat;
+  array.env_stride = view.strides[0], array.value_stride = view.strides[1];
+  return array;
+}
+
+/// A program with its arrays and what it remembers of the environments.
+class Evaluator {
+ public:
+  Evaluator(const terms::Program& program, std::vector<ArrayPlace> places, std::vector<terms::MemorySlot> memories,
+            std::int64_t n_pad)
+      : program_(program),
+        places_(std::move(places)),
+        slots_(std::move(memories)),
+        arrays_(places_.size()),
+        n_pad_(n_pad),
+        memory_(static_cast<std::size_t>(program.memory_rows * n_pad)) {}
+
+  template <class ArrayAt>
+  void bind(const ArrayAt& array_at) {
+    for (std::size_t i = 0; i < places_.size(); ++i) arrays_[i] = array_at(places_[i]);
+  }
+
+  /// Of the active ones of [first, last), rounded up to whole ranges.
+  void run(const unsigned* keys, const std::int64_t* steps, const unsigned char* active, int first, int last) const {
+    static_assert(sizeof(std::int64_t) == sizeof(long long));
+    // 64 bytes hold a register of every lane type.
+    thread_local std::vector<std::byte> registers;
+    const std::size_t bytes = static_cast<std::size_t>(program_.registers) * 64 + 64;
+    if (registers.size() < bytes) registers.resize(bytes);
+    void* at = registers.data();
+    std::size_t space = registers.size();
+    std::align(64, bytes - 64, at, space);
+    terms::Evaluation e = program_.evaluation();
+    e.arrays = arrays_.data();
+    e.memory = memory_.data();
+    e.keys = keys;
+    e.steps = reinterpret_cast<const long long*>(steps);
+    e.active = active;
+    e.n_pad = n_pad_;
+    static const terms::RunRange run_range = runner();
+    run_range(e, first, (last + 15) / 16 * 16, at);
+  }
+
+  void visit(StateVisitor& state, const std::string& prefix, int n_envs) {
+    for (const terms::MemorySlot& slot : slots_) {
+      ArrayView rows = make_view(memory_.data() + slot.first * n_pad_, {n_envs, slot.rows});
+      rows.strides[0] = 1, rows.strides[1] = n_pad_;
+      state.add(prefix + slot.name, rows);
+    }
+  }
+
+ private:
+  const terms::Program& program_;
+  std::vector<ArrayPlace> places_;
+  std::vector<terms::MemorySlot> slots_;
+  std::vector<Array> arrays_;
+  std::int64_t n_pad_;
+  mutable std::vector<float> memory_;  // [row][environment]
+};
+
+SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& own, const FilePlan& plan) {
+  SceneTaskSetup setup;
+  own.horizon = plan.spec.horizon;
+  setup.fields = read_fields(settings, own);
+  setup.settings = own;
+  setup.spec = plan.spec;
+  setup.entities = plan.entities;
+  setup.cameras = plan.cameras;
+  setup.compiled = plan.compiled;
+  setup.simulation = plan.simulation;
+  setup.simulation.parameters = parameters_of(plan.randomizations);
+  setup.keyframe = plan.keyframe;
+  setup.leaves = plan.leaves;
+  setup.by_range = true;
+  return setup;
+}
+
+class FileTask final : public SceneTask {
+ public:
+  FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
+      : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
+
+  TaskContract contract() override {
+    TaskContract contract = SceneTask::contract();
+    const TaskContract& file = plan_->contract;
+    contract.action_scale = file.action_scale;
+    contract.command_names = file.command_names;
+    contract.observations = file.observations;
+    contract.default_joint_pos.clear();
+    const sim::ModelInfo& info = plan_->model.info;
+    for (const std::string& name : contract.joint_names) {
+      const auto own = std::ranges::find(file.joint_names, name);
+      contract.default_joint_pos.push_back(
+          own != file.joint_names.end()
+              ? file.default_joint_pos[static_cast<std::size_t>(own - file.joint_names.begin())]
+              : plan_->model.qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
+    }
+    return contract;
+  }
+
+ private:
+  FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)
+      : SceneTask(settings, setup_of(settings, own, *plan)),
+        plan_(std::move(plan)),
+        n_pad_((n_envs() + kRange - 1) / kRange * kRange),
+        control_(plan_->control, plan_->control_arrays, plan_->control_memories, n_pad_),
+        judge_(plan_->judge, plan_->judge_arrays, plan_->judge_memories, n_pad_),
+        keys_(2 * static_cast<std::size_t>(n_pad_)),
+        step_counts_(static_cast<std::size_t>(n_pad_)),
+        active_(static_cast<std::size_t>(n_pad_)),
+        terms_(static_cast<std::size_t>(n_pad_) * plan_->spec.reward_terms.size()),
+        success_(static_cast<std::size_t>(n_pad_)),
+        terminated_(success_.size()),
+        truncated_(success_.size()),
+        randomizer_(plan_->randomizations, scene(), spec().control_period) {}
+
+  void start(int env, const RandomStream& random, Start& start) override {
+    const auto e = static_cast<std::size_t>(env);
+    keys_[e] = random.bits(0), keys_[static_cast<std::size_t>(n_pad_) + e] = random.bits(1);
+    std::ranges::copy(plan_->model.qpos, start.qpos.begin());
+    std::ranges::copy(plan_->model.ctrl, start.ctrl.begin());
+    const std::uint64_t key = key_of(e);
+    for (const ResetEvent& event : plan_->resets) {
+      const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a(event.name) & 0xffffffff, 0);
+      if (event.kind == ResetEvent::kBase)
+        reset_base(event, draws, start);
+      else
+        reset_joints(event, draws, start);
+    }
+  }
+
+  std::uint64_t key_of(std::size_t env) const {
+    return (std::uint64_t{keys_[static_cast<std::size_t>(n_pad_) + env]} << 32) | keys_[env];
+  }
+  void after_start(std::span<const std::int32_t> envs) override {
+    random_keys_.clear();
+    for (const std::int32_t env : envs) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
+    randomizer_.reset(envs, random_keys_);
+  }
+  void before_step() override {
+    if (!randomizer_.has_intervals()) return;
+    random_keys_.clear();
+    for (int env = 0; env < n_envs(); ++env) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
+    randomizer_.step(steps(), random_keys_);
+  }
+
+  void reset_base(const ResetEvent& event, const RandomStream& random, Start& start) const {
+    const TaskModel::Entity& entity = plan_->model.entities[static_cast<std::size_t>(event.entity)];
+    const auto q = static_cast<std::size_t>(entity.free_qpos), v = static_cast<std::size_t>(entity.free_dof);
+    double pose[6], velocity[6];
+    for (std::size_t i = 0; i < 6; ++i) {
+      pose[i] = event.pose[i].at(random.uniform(i));
+      velocity[i] = event.velocity[i].at(random.uniform(6 + i));
+    }
+    for (std::size_t i = 0; i < 3; ++i) start.qpos[q + i] += pose[i];
+    // The turn is about the world's axes, on top of where the body begins.
+    const std::array<double, 4> a = quat_of_rpy(pose[3], pose[4], pose[5]);
+    const double b[4] = {start.qpos[q + 3], start.qpos[q + 4], start.qpos[q + 5], start.qpos[q + 6]};
+    const double turned[4] = {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+                              a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+                              a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+                              a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
+    std::copy_n(turned, 4, start.qpos.begin() + static_cast<std::ptrdiff_t>(q + 3));
+    for (std::size_t i = 0; i < 6; ++i) start.qvel[v + i] += velocity[i];
+  }
+
+  void reset_joints(const ResetEvent& event, const RandomStream& random, Start& start) const {
+    std::uint64_t next = 0;
+    for (const int j : event.joints) {
+      const sim::JointInfo& joint = plan_->model.info.joints[static_cast<std::size_t>(j)];
+      double& position = start.qpos[static_cast<std::size_t>(joint.qpos)];
+      double& speed = start.qvel[static_cast<std::size_t>(joint.dof)];
+      const double drawn = event.position.at(random.uniform(next)), fast = event.speed.at(random.uniform(next + 1));
+      next += 2;
+      if (event.kind == ResetEvent::kJointsByOffset)
+        position += drawn, speed += fast;
+      else
+        position *= drawn, speed *= fast;
+      if (joint.limited) position = std::clamp(position, joint.range[0], joint.range[1]);
+    }
+  }
+
+  void views_taken() override {
+    sim::Engine& engine = scene().engine();
+    const auto place = [&](ArrayPlace at) {
+      const auto own = [](auto* data, ArrayType type, long long env_stride) {
+        return Array{data, type, env_stride, 1};
+      };
+      switch (at.kind) {
+        case ArrayPlace::kField: {
+          const auto field = static_cast<sim::Field>(at.which);
+          const bool written = field == sim::Field::kQvel;
+          return array_of(engine.host_view(field, written ? sim::Access::kWrite : sim::Access::kRead));
+        }
+        case ArrayPlace::kControl:
+          return array_of(engine.host_view(sim::Field::kCtrl, sim::Access::kWrite));
+        case ArrayPlace::kSteps:
+          return own(step_counts_.data(), ArrayType::kInt64, 1);
+        case ArrayPlace::kAction: {
+          const auto width = static_cast<long long>(plan_->spec.action.names.size());
+          return own(const_cast<float*>(actions().data()), ArrayType::kFloat, width);
+        }
+        case ArrayPlace::kObservation: {
+          const auto which = static_cast<std::size_t>(at.which);
+          return own(observation_values(which).data(), ArrayType::kFloat, plan_->spec.observations[which].elements());
+        }
+        case ArrayPlace::kTerms:
+          return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
+        case ArrayPlace::kTask:
+          return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
+        case ArrayPlace::kSuccess:
+          return own(success_.data(), ArrayType::kUInt8, 1);
+        case ArrayPlace::kTerminated:
+          return own(terminated_.data(), ArrayType::kUInt8, 1);
+        case ArrayPlace::kTruncated:
+          return own(truncated_.data(), ArrayType::kUInt8, 1);
+      }
+      return Array{};
+    };
+    control_.bind(place);
+    judge_.bind(place);
+  }
+
+  void control_range(int first, int last) override {
+    for (int env = first; env < last; ++env) {
+      const auto e = static_cast<std::size_t>(env);
+      active_[e] = !is_broken(env);
+      step_counts_[e] = steps()[e];
+    }
+    control_.run(keys_.data(), step_counts_.data(), active_.data(), first, last);
+  }
+
+  void finish_range(int first, int last) override {
+    for (int env = first; env < last; ++env) {
+      const auto e = static_cast<std::size_t>(env);
+      active_[e] = !is_broken(env);
+      step_counts_[e] = steps()[e];
+    }
+    judge_.run(keys_.data(), step_counts_.data(), active_.data(), first, last);
+    const std::size_t width = plan_->spec.reward_terms.size();
+    for (int env = first; env < last; ++env) {
+      const auto e = static_cast<std::size_t>(env);
+      if (!active_[e]) continue;
+      judged(env, {.success = success_[e] != 0, .terminated = terminated_[e] != 0, .truncated = truncated_[e] != 0},
+             std::span<const float>(terms_).subspan(e * width, width));
+    }
+  }
+
+  void observe_some(std::span<const std::int32_t> envs) override {
+    std::fill(active_.begin(), active_.end(), 0);
+    for (const std::int32_t env : envs) {
+      const auto e = static_cast<std::size_t>(env);
+      active_[e] = 1;
+      step_counts_[e] = steps()[e];
+    }
+    judge_.run(keys_.data(), step_counts_.data(), active_.data(), 0, n_envs());
+  }
+
+  void visit_variables(StateVisitor& state) override {
+    const int n = n_envs();
+    ArrayView keys = make_view(reinterpret_cast<std::int32_t*>(keys_.data()), {n, 2});
+    keys.strides[0] = 1, keys.strides[1] = n_pad_;
+    state.add("key", keys);
+    control_.visit(state, "control.", n);
+    judge_.visit(state, "", n);
+    randomizer_.visit(state);
+  }
+
+  // What one environment at a time would do: ranges do it.
+  void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
+  void observe(int, const EnvState&, ObservationRows&) override {}
+  Judgement judge(int, const EnvState&, Terms&) override { return {}; }
+
+  std::unique_ptr<FilePlan> plan_;
+  std::int64_t n_pad_;
+  Evaluator control_, judge_;
+  std::vector<std::uint32_t> keys_;  // [2][environment]
+  std::vector<std::int64_t> step_counts_;
+  std::vector<unsigned char> active_;
+  std::vector<float> terms_;
+  std::vector<std::uint8_t> success_, terminated_, truncated_;
+  Randomizer randomizer_;
+  std::vector<std::uint64_t> random_keys_;  // scratch
+};
+
+}  // namespace
+
+void describe(config::Fields& fields, FileTaskSettings& s) {
+  describe(fields, static_cast<SceneTaskSettings&>(s));
+  fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+}
+
+bool is_task_file(const std::string& name) {
+  const std::string suffix = fs::path(name).extension().string();
+  return suffix == ".yaml" || suffix == ".yml" || suffix == ".json";
+}
+
+std::string task_title(const std::string& name) {
+  return is_task_file(name) ? fs::path(name).stem().string() : name;
+}
+
+void keep_task(const std::string& task, const fs::path& run) {
+  if (!is_task_file(task)) return;
+  const std::string path = present(task);
+  if (fs::weakly_canonical(fs::path(path).parent_path()) == fs::weakly_canonical(run / "task")) return;
+  const Json content = read_content(path);
+  keep_plan(plan_of_file(path, content, false), content, run / "task");
+}
+
+void use_kept_task(const std::string& task, const fs::path& run, bool only_missing) {
+  if (!is_task_file(task) || kept_tasks().contains(task)) return;
+  const fs::path copy = run / "task" / (task_title(task) + ".json");
+  const bool there = fs::exists(task);
+  if (!fs::exists(copy) || (only_missing && there)) return;
+  kept_tasks()[task] = copy.string();
+  std::string changed = there ? "" : ", which is not there any more";
+  if (there) {
+    const std::string content = format("{:016x}", fnv1a(read_content(task).dump()));
+    if (read_content(copy.string()).at("kept").value("content", "") != content) changed = ", which has changed since";
+  }
+  if (!changed.empty()) log::info("the task is the one that {} keeps, instead of {}{}", run.string(), task, changed);
+}
+
+std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
+  const std::string path = present(named);
+  FileTaskSettings own;
+  FileTaskSettings first = own;
+  read_fields(settings, first);
+  FilePlan plan = plan_of_file(path, read_content(path), first.play);
+  return std::make_unique<FileTask>(settings, own, std::move(plan));
+}
+
+TaskEntry task_of_file(const std::string& named) {
+  const std::string path = present(named);
+  const FilePlan plan = plan_of_file(path, read_content(path), false);
+  FileTaskSettings own;
+  own.horizon = plan.spec.horizon;
+  return {.name = named,
+          .summary = plan.spec.summary,
+          .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
+          .settings = [own] { return fields_of(own); },
+          .ppo = plan.ppo};
+}
+
+}  // namespace cohort::tasks

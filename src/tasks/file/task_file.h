@@ -1,0 +1,41 @@
+/// A task as a file, YAML or JSON: docs/guide/tasks.md has its keys.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "tasks/registry.h"
+#include "tasks/scene_task.h"
+
+namespace cohort::tasks {
+
+/// Settings of every task of a file, beside those of all tasks of a scene.
+struct FileTaskSettings : SceneTaskSettings {
+  FileTaskSettings() { end_on_success = false; }
+  bool play = false;
+};
+void describe(config::Fields& fields, FileTaskSettings& settings);
+
+/// Whether a name of a task is that of a file.
+bool is_task_file(const std::string& name);
+
+/// What a task is called: a file's name without folder and suffix; another task's own.
+std::string task_title(const std::string& name);
+
+/// The task of a file as the registry has others. Throws Error for a file that cannot be read, naming file and line.
+TaskEntry task_of_file(const std::string& path);
+
+/// Throws Error with everything that is wrong in the file, a line each.
+std::unique_ptr<Task> make_file_task(const std::string& path, const TaskSettings& settings);
+
+/// Writes the file's task to a folder of a run, models and all: the run goes on when the files have changed or moved.
+/// Nothing for a task that is none of a file.
+void keep_task(const std::string& task, const std::filesystem::path& run);
+/// The task that a run has learnt is the one that it keeps, from now on; said once, also where the file has changed since.
+/// only_missing: only where the file is not there any more. run: its folder.
+void use_kept_task(const std::string& task, const std::filesystem::path& run, bool only_missing);
+
+}  // namespace cohort::tasks

@@ -1,0 +1,10 @@
+#include "tasks/terms/program.h"
+#include "sim/cpu/lane_avx512.h"
+
+namespace cohort::tasks::terms {
+
+void run_avx512(const Evaluation& e, int first, int last, void* registers) {
+  ProgramLane<sim::Avx512Lane>::run_range(e, first, last, registers);
+}
+
+}  // namespace cohort::tasks::terms
