@@ -9,7 +9,8 @@ namespace cohort::sim {
 struct DataView {
   int n_pad;
   // State and inputs. Null for zeros: applied, link_force.
-  float *qpos, *qvel, *act, *warmstart, *time, *time_low, *history, *ctrl, *applied, *link_force, *mocap_pos, *mocap_quat;
+  float *qpos, *qvel, *act, *warmstart, *time, *time_low, *history, *ctrl, *applied, *link_force, *mocap_pos,
+      *mocap_quat;
   // Derived, written by forward, and by the last step where `left` says so.
   float *qacc, *link_pos, *link_quat, *sensors;
   // The same; null for those that nobody asked for.
