@@ -21,13 +21,10 @@
 #include "core/files.h"
 #include "core/stop_signal.h"
 #include "data/convert.h"
-#include "data/convert_lerobot.h"
+#include "data/format.h"
 #include "data/images/codec.h"
 #include "data/inspect.h"
-#include "data/kept_steps.h"
-#include "data/lerobot/lerobot_episodes.h"
 #include "data/open_episodes.h"
-#include "data/rlds/rlds_episodes.h"
 #include "data/robot_statistics.h"
 #include "data/transforms/filter.h"
 #include "tasks/two_link_arm.h"
@@ -75,22 +72,16 @@ struct InspectArguments {
   std::string out;
 };
 
-/// The number that users know an episode by: LeRobot's episode_index; of other sets its place, from 0 on.
-std::int64_t number_of(const data::EpisodeSource& source, std::int64_t episode) {
-  const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(&data::whole_source(source));
-  return lerobot != nullptr ? lerobot->number(episode) : episode;
-}
-
 /// Episodes of the numbers, in their order. Throws Error for one that is not among them.
 std::vector<std::int64_t> episodes_of(const data::EpisodeSource& source, const std::vector<std::int64_t>& among,
                                       const std::vector<std::int64_t>& numbers) {
   std::vector<std::int64_t> found;
   for (const std::int64_t number : numbers) {
     const auto at = std::find_if(among.begin(), among.end(),
-                                 [&](std::int64_t episode) { return number_of(source, episode) == number; });
+                                 [&](std::int64_t episode) { return source.number(episode) == number; });
     if (at == among.end())
       throw Error(format("{} has no episode {} among the {} chosen, whose numbers are {} to {}", source.name(), number,
-                         among.size(), number_of(source, among.front()), number_of(source, among.back())));
+                         among.size(), source.number(among.front()), source.number(among.back())));
     found.push_back(*at);
   }
   return found;
@@ -105,7 +96,7 @@ void inspect(const InspectArguments& arguments) {
   data::ContactSheetSettings sheet = arguments.sheet;
   if (!arguments.numbers.empty()) sheet.episodes = static_cast<std::int64_t>(chosen.size());
   sheet.among = chosen;
-  for (const std::int64_t episode : chosen) sheet.numbers.push_back(number_of(*source, episode));
+  for (const std::int64_t episode : chosen) sheet.numbers.push_back(source->number(episode));
   write_file_atomically(arguments.out, data::encode_png(data::contact_sheet(*source, sheet)));
   std::printf("\ncontact sheet: %s\n", arguments.out.c_str());
 }
@@ -159,9 +150,11 @@ struct ConvertArguments {
 void convert(ConvertArguments arguments) {
   const auto source = arguments.source.open();
   if (arguments.convert.to.empty()) {
-    if (!arguments.out.ends_with(".hdf5") && !arguments.out.ends_with(".h5"))
-      throw UsageError(format("convert: {} may become rlds, hdf5 or lerobot: say it with --to", arguments.out));
-    arguments.convert.to = "hdf5";
+    for (const data::DataFormat& known : data::formats())
+      for (const std::string& extension : known.extensions)
+        if (arguments.out.ends_with(extension)) arguments.convert.to = known.name;
+    if (arguments.convert.to.empty())
+      throw UsageError(format("convert: {} may become {}: say it with --to", arguments.out, data::format_names()));
   }
   arguments.convert.rename = !arguments.keep_names;
   arguments.convert.episodes = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
@@ -224,36 +217,42 @@ void print_edit(const data::EpisodeSource& source, const data::ConvertReport& re
 /// These episodes of a set of any format as another one of the same format and names.
 void write_some(const data::EpisodeSource& source, std::vector<std::int64_t> episodes, const std::string& out) {
   data::ConvertReport report;
-  if (const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(&source)) {
-    data::edit_lerobot({{lerobot, std::move(episodes)}}, out, {}, report);
-  } else {
-    data::ConvertSettings settings{.to = dynamic_cast<const data::RldsEpisodes*>(&source) ? "rlds" : "hdf5",
-                                   .rename = false,
-                                   .episodes = std::move(episodes)};
-    if (settings.to == "rlds") settings.name = std::filesystem::path(source.name()).filename().string();
-    report = data::convert_episodes(source, out, settings);
-  }
+  const data::DataFormat& same = data::format_of(source);
+  if (same.edit)
+    same.edit({{&source, std::move(episodes)}}, out, {}, report);
+  else
+    report = data::convert_episodes(source, out,
+                                    {.to = same.name,
+                                     .name = std::filesystem::path(source.name()).filename().string(),
+                                     .rename = false,
+                                     .episodes = std::move(episodes)});
   print_edit(source, report);
+}
+
+/// All episodes of a set whose format can be edited. Throws Error for another: "merge joins LeRobot sets; …".
+data::EpisodePart whole_part(const data::EpisodeSource& source, const std::string& path, const std::string& joins,
+                             const std::string& otherwise = "") {
+  if (!data::format_of(source).edit) {
+    const data::DataFormat& editable = data::editable_format();
+    throw Error(format("{}: {} {} sets; make it one with `cohort data convert {} --to {} --out FOLDER`{}", path, joins,
+                       editable.title, path, editable.name, otherwise));
+  }
+  std::vector<std::int64_t> all(static_cast<std::size_t>(source.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return {&source, std::move(all)};
 }
 
 void merge(const EditArguments& arguments) {
   if (arguments.paths.size() < 2) throw UsageError("merge takes two data sets or more");
   std::vector<std::unique_ptr<data::EpisodeSource>> sources;
-  std::vector<data::LeRobotPart> parts;
+  std::vector<data::EpisodePart> parts;
   for (const std::string& path : arguments.paths) {
     sources.push_back(open_whole(arguments, path));
-    const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(sources.back().get());
-    if (lerobot == nullptr)
-      throw Error(
-          format("{}: merge joins LeRobot sets; make it one with `cohort data convert {} --to lerobot --out "
-                 "FOLDER`, or name several sets where they are used (data.paths)",
-                 path, path));
-    std::vector<std::int64_t> all(static_cast<std::size_t>(lerobot->size()));
-    std::iota(all.begin(), all.end(), 0);
-    parts.push_back({lerobot, std::move(all)});
+    parts.push_back(
+        whole_part(*sources.back(), path, "merge joins", ", or name several sets where they are used (data.paths)"));
   }
   data::ConvertReport report;
-  data::edit_lerobot(parts, arguments.out, {}, report);
+  data::format_of(*sources.front()).edit(parts, arguments.out, {}, report);
   print_edit(*sources.front(), report);
 }
 
@@ -271,12 +270,12 @@ void delete_episodes(const EditArguments& arguments) {
   std::vector<std::int64_t> kept;
   std::set<std::int64_t> unknown = deleted;
   for (std::int64_t e = 0; e < source->size(); ++e) {
-    unknown.erase(number_of(*source, e));
-    if (!deleted.contains(number_of(*source, e))) kept.push_back(e);
+    unknown.erase(source->number(e));
+    if (!deleted.contains(source->number(e))) kept.push_back(e);
   }
   if (!unknown.empty())
     throw Error(format("{} has no episode {}: its {} episodes are {} to {}", source->name(), *unknown.begin(),
-                       source->size(), number_of(*source, 0), number_of(*source, source->size() - 1)));
+                       source->size(), source->number(0), source->number(source->size() - 1)));
   if (kept.empty()) throw Error(format("{}: no episode would be left", source->name()));
   write_some(*source, std::move(kept), arguments.out);
 }
@@ -315,26 +314,19 @@ void split(const EditArguments& arguments) {
   if (begin < all)
     std::printf("%lld of %lld episodes are in no part; NAME=rest takes them\n", static_cast<long long>(all - begin),
                 static_cast<long long>(all));
-  const bool lerobot = dynamic_cast<const data::LeRobotEpisodes*>(source.get()) != nullptr;
-  const bool rlds = dynamic_cast<const data::RldsEpisodes*>(source.get()) != nullptr;
+  const std::vector<std::string>& extensions = data::format_of(*source).extensions;
+  const std::string extension = extensions.empty() ? "" : extensions.front();
   std::filesystem::create_directories(arguments.out);
   for (auto& [name, episodes] : parts)
-    write_some(*source, std::move(episodes),
-               (std::filesystem::path(arguments.out) / (lerobot || rlds ? name : name + ".hdf5")).string());
+    write_some(*source, std::move(episodes), (std::filesystem::path(arguments.out) / (name + extension)).string());
 }
 
-/// Names of features, or texts of tasks, of a LeRobot set.
-void change_lerobot(const EditArguments& arguments, const data::ConvertSettings& settings, const char* what) {
+/// Names of features, or texts of tasks.
+void change_names(const EditArguments& arguments, const data::ConvertSettings& settings, const char* what) {
   const auto source = open_whole(arguments, arguments.paths.at(0));
-  const auto* lerobot = dynamic_cast<const data::LeRobotEpisodes*>(source.get());
-  if (lerobot == nullptr)
-    throw Error(
-        format("{}: {} changes LeRobot sets; make it one with `cohort data convert {} --to lerobot --out FOLDER`",
-               source->name(), what, source->name()));
-  std::vector<std::int64_t> all(static_cast<std::size_t>(lerobot->size()));
-  std::iota(all.begin(), all.end(), 0);
   data::ConvertReport report;
-  data::edit_lerobot({{lerobot, std::move(all)}}, arguments.out, settings, report);
+  const data::EpisodePart whole = whole_part(*source, source->name(), std::string(what) + " changes");
+  data::format_of(*source).edit({whole}, arguments.out, settings, report);
   print_edit(*source, report);
 }
 
@@ -473,14 +465,14 @@ int run_data(const std::vector<std::string>& arguments) {
   } else if (rename_app->parsed()) {
     data::ConvertSettings changed;
     changed.lerobot.renamed = changes_of(renaming.changes, "--fields");
-    change_lerobot(renaming, changed, "rename");
+    change_names(renaming, changed, "rename");
   } else if (retask_app->parsed()) {
     if (retasking.task.empty() && retasking.changes.empty())
       throw UsageError("retask: name the text of all episodes with --task, or one to replace with --replace 'OLD=NEW'");
     data::ConvertSettings changed;
     changed.lerobot.task = retasking.task;
     changed.lerobot.retasked = changes_of(retasking.changes, "--replace");
-    change_lerobot(retasking, changed, "retask");
+    change_names(retasking, changed, "retask");
   } else {
     tasks::write_two_link_arm_csv(out, settings);
     std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/check_policy.h"
+#include "cli/check_rows.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
@@ -10,6 +12,8 @@
 #include "core/format.h"
 #include "render/video.h"
 #include "tasks/actor.h"
+#include "tasks/file/quantities.h"
+#include "tasks/file/term_table.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
@@ -20,6 +24,33 @@ namespace {
 
 using tasks::FieldSpec;
 using tasks::TaskSpec;
+
+/// What a task's file can name.
+void list_terms() {
+  std::string text;
+  const auto section = [&](const char* title, char kind) {
+    text += format("{}\n", title);
+    for (const tasks::TermEntry& entry : tasks::term_entries()) {
+      if (std::string_view(entry.kinds).find(kind) == std::string_view::npos) continue;
+      text += format("  {}  {}{}\n      {}\n", entry.name, entry.means, *entry.unit ? format(" [{}]", entry.unit) : "",
+                     entry.formula);
+      for (const tasks::TermParameterEntry& parameter : entry.parameters)
+        text += format("      {}{}: {}\n", parameter.name,
+                       *parameter.standard ? format(" = {}", parameter.standard) : "", parameter.means);
+    }
+  };
+  section("observations", 'o');
+  section("rewards", 'r');
+  section("terminations, and what success is", 't');
+  text += "quantities of formulas\n";
+  for (const tasks::QuantityEntry& entry : tasks::quantity_entries())
+    text += format("  {:<28} {:<6} {:<14} {}\n", entry.name, entry.shape, entry.unit, entry.means);
+  text += "functions of formulas\n";
+  for (const tasks::terms::FunctionEntry& entry : tasks::terms::formula_functions())
+    text += format("  {:<28} {}\n", entry.call, entry.means);
+  text.pop_back();
+  std::puts(text.c_str());
+}
 
 void list_tasks() {
   std::size_t width = 4;
@@ -96,18 +127,7 @@ bool print_check(const std::string& name, tasks::TaskSettings settings) {
     settings.n_envs = n_envs;
     return tasks::make_task(name, settings);
   });
-  using Outcome = tasks::CheckRow::Outcome;
-  std::string text;
-  std::int64_t failed = 0;
-  for (const tasks::CheckRow& row : rows) {
-    failed += row.outcome == Outcome::kFail;
-    const char* word = row.outcome == Outcome::kPass ? "pass" : row.outcome == Outcome::kFail ? "FAIL" : "-";
-    text += format("{:<12}  {:<4}  {}\n", row.name, word, row.found);
-    if (!row.remedy.empty()) text += format("{:<12}        do: {}\n", "", row.remedy);
-  }
-  text += failed == 0 ? format("{} passes", name) : format("{}: {} of {} checks failed", name, failed, rows.size());
-  std::puts(text.c_str());
-  return failed == 0;
+  return print_check_rows(rows, format("{} passes", name), name);
 }
 
 /// What `--picture` asks for.
@@ -147,15 +167,23 @@ int run_tasks(const std::vector<std::string>& arguments) {
   std::string name;
   tasks::TaskSettings settings;
   CLI::App app("Lists the tasks, or shows one.", "cohort tasks");
-  app.add_option("NAME", name, "task to show; without it all are listed");
+  app.add_option("NAME", name, "task to show, by name or file (my_task.yaml); without it all are listed");
   app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
   app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")
       ->check(CLI::IsMember({"batched", "mujoco"}));
   std::string libero;
   app.add_option("--libero", libero, "folder of LIBERO's scenes (`cohort export-libero`); else COHORT_LIBERO's");
   int episodes = 0;
-  app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
+  app.add_option("--episodes", episodes,
+                 "run the expert in so many seeds, and tell its success; of --check-policy: so many, not 20")
       ->check(CLI::Range(1, 100000));
+  PolicyCheck policy;
+  CLI::Option* const checks_policy = app.add_option("--check-policy,--check_policy", policy.file,
+                                                    "play an ONNX file in it, and name what is in another order or "
+                                                    "scale: observations, joints, pose, gains, actions, "
+                                                    "control period; the exit code is 1 where something is");
+  bool terms = false;
+  app.add_flag("--terms", terms, "list the terms, quantities and functions of tasks from files (NAME.yaml)");
   bool check = false;
   app.add_flag(
       "--check", check,
@@ -165,18 +193,30 @@ int run_tasks(const std::vector<std::string>& arguments) {
   settings.pictures = {.height = 480, .width = 640};
   CLI::Option* const wanted = app.add_option("--picture", picture.file, "write a picture of an episode to this .png");
   app.add_option("--camera", picture.camera, "the picture's; the task's first where not given")->needs(wanted);
-  app.add_option("--seed", picture.seed, "the episode's")->needs(wanted)->capture_default_str();
+  CLI::Option* const seed =
+      app.add_option("--seed", picture.seed, "the episode's, or the first one's of --check-policy")
+          ->capture_default_str();
   app.add_option("--steps", picture.steps, "steps of the expert before the picture")
       ->needs(wanted)
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco; else the task's own")->needs(wanted);
   if (const auto code = parse_arguments(app, arguments)) return *code;
+  if (*seed && !*wanted && !*checks_policy)
+    throw UsageError("--seed: of which episode? It goes with --picture or --check-policy");
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
-  if (name.empty()) {
+  if (terms) {
+    list_terms();
+  } else if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
     if (check) throw UsageError("--check: of which task? `cohort tasks NAME --check`");
+    if (!policy.file.empty())
+      throw UsageError("--check-policy: in which task? `cohort tasks NAME --check-policy FILE`");
     list_tasks();
+  } else if (*checks_policy) {
+    if (episodes > 0) policy.episodes = episodes;
+    policy.seed = picture.seed;
+    return print_policy_check(name, settings, policy) ? 0 : 1;
   } else if (check) {
     return print_check(name, settings) ? 0 : 1;
   } else if (!picture.file.empty()) {

@@ -20,8 +20,8 @@ struct LeRobotConvertSettings {
   std::vector<std::string> action = {};  ///< and of action; empty: the field that is called so
   /// What the elements of a feature are called, by its name in LeRobot, where the data do not say it.
   std::map<std::string, std::vector<std::string>> names = {};
-  std::string task = "";                 ///< of all episodes; empty: what the data say
-  bool keep_videos = false;              ///< of LeRobot sets: their video files are copied, not coded again
+  std::string task = "";     ///< of all episodes; empty: what the data say
+  bool keep_videos = false;  ///< of LeRobot sets: their video files are copied, not coded again
   std::vector<std::pair<std::string, std::string>> renamed = {};   ///< features: from, to
   std::vector<std::pair<std::string, std::string>> retasked = {};  ///< texts of tasks: from, to
   bool keep_float64 = false;  ///< else they become float32, which LeRobot's policies take

@@ -1,5 +1,7 @@
 #include "data/episodes.h"
 
+#include <algorithm>
+
 #include "core/config.h"
 #include "core/error.h"
 #include "core/observation_names.h"
@@ -53,6 +55,20 @@ std::size_t EpisodeSource::field_index(std::string_view field_name) const {
   const std::string near = config::nearest(std::string(field_name), names);
   throw Error(format("the data set {} has no field '{}'; {}", name(), field_name,
                      near.empty() ? "it has " + all : "did you mean '" + near + "'? It has " + all));
+}
+
+std::vector<MetadataType> EpisodeSource::metadata_types(std::int64_t, std::vector<std::string>&) const {
+  std::vector<MetadataType> types;
+  for (const std::string& metadata : metadata_names()) types.push_back({metadata});
+  return types;
+}
+
+bool set_metadata_type(std::vector<MetadataType>& metadata, const std::string& name, const std::string& type) {
+  const auto known =
+      std::find_if(metadata.begin(), metadata.end(), [&](const MetadataType& m) { return m.name == name; });
+  if (known == metadata.end()) return false;
+  known->type = type == "float16" || type == "bfloat16" ? "float32" : type;
+  return true;
 }
 
 }  // namespace cohort::data

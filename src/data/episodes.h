@@ -67,6 +67,12 @@ class Episode {
   virtual std::string location() const = 0;
 };
 
+/// Something that is said about every episode.
+struct MetadataType {
+  std::string name;             ///< as EpisodeSource::metadata_names() lists it
+  std::string type = "string";  ///< or the number's, as NumPy names it
+};
+
 class EpisodeSource {
  public:
   virtual ~EpisodeSource() = default;
@@ -109,10 +115,28 @@ class EpisodeSource {
   /// The reason for what is called so; empty where the data have nothing of this name.
   virtual std::string why_no_field(const std::string&) const { return ""; }
 
+  /// The name of the format that it was opened by (data/format.h); empty where it lies in no file.
+  virtual std::string_view format_name() const { return ""; }
+  /// The number that people know an episode by; of most formats its place, from 0 on.
+  virtual std::int64_t number(std::int64_t episode) const { return episode; }
+  /// The name that a field has in the schema of conversions (data/conversion.h): observation/…, action, reward,
+  /// is_terminal, language_instruction.
+  virtual std::string schema_name(const std::string& field_name) const { return field_name; }
+  /// The types of what metadata_names() lists. `left_out` gets what the files of this episode say beyond that, and what
+  /// else of them is no field, with the reason.
+  virtual std::vector<MetadataType> metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const;
+  /// Splits of the data that are not opened, a line each: "the split test: convert it by itself, with --split test".
+  virtual std::vector<std::string> unselected_splits() const { return {}; }
+  /// Whether the files say how their compressed pictures' colours lie; else they may be BGR.
+  virtual bool states_colours() const { return true; }
+
   /// Index into fields(), by the name or by what another format calls the same observation
   /// (core/observation_names.h). Throws Error saying why it is none, or naming the nearest field, and all fields.
   std::size_t field_index(std::string_view field_name) const;
 };
+
+/// False where no metadata has this name. Of half floats the type becomes float32.
+bool set_metadata_type(std::vector<MetadataType>& metadata, const std::string& name, const std::string& type);
 
 /// What messages about damaged data advise: the setting of a training, and of `cohort data`.
 inline constexpr std::string_view kSkipDamaged = "set data.on_corrupt=skip (cohort data: --on-corrupt skip)";

@@ -121,7 +121,6 @@ class KeptSteps final : public EpisodeSource {
     }
   }
 
-  const EpisodeSource& whole() const { return *source_; }
   const std::string& name() const override { return source_->name(); }
   std::int64_t size() const override { return source_->size(); }
   const std::vector<StepField>& fields() const override { return source_->fields(); }
@@ -154,6 +153,13 @@ class KeptSteps final : public EpisodeSource {
   const std::vector<std::string>& skipped() const override { return source_->skipped(); }
   std::int64_t skipped_count() const override { return source_->skipped_count(); }
   std::vector<std::string> left_out() const override { return source_->left_out(); }
+  std::string_view format_name() const override { return source_->format_name(); }
+  std::int64_t number(std::int64_t e) const override { return source_->number(e); }
+  std::string schema_name(const std::string& field) const override { return source_->schema_name(field); }
+  std::vector<MetadataType> metadata_types(std::int64_t e, std::vector<std::string>& left_out) const override {
+    return source_->metadata_types(e, left_out);
+  }
+  bool states_colours() const override { return source_->states_colours(); }
   std::string why_no_field(const std::string& field) const override { return source_->why_no_field(field); }
   std::vector<std::string> element_names(const std::string& field) const override {
     return source_->element_names(field);
@@ -171,11 +177,6 @@ class KeptSteps final : public EpisodeSource {
 std::unique_ptr<EpisodeSource> keep_steps(std::unique_ptr<EpisodeSource> source, const std::string& rule, int threads) {
   if (rule.empty()) return source;
   return std::make_unique<KeptSteps>(std::move(source), rule, threads);
-}
-
-const EpisodeSource& whole_source(const EpisodeSource& source) {
-  const auto* kept = dynamic_cast<const KeptSteps*>(&source);
-  return kept != nullptr ? kept->whole() : source;
 }
 
 }  // namespace cohort::data

@@ -21,7 +21,4 @@ namespace cohort::data {
 /// Reads ACTION of all episodes. Throws Error for a rule or field that is not known, naming those that are.
 std::unique_ptr<EpisodeSource> keep_steps(std::unique_ptr<EpisodeSource> source, const std::string& rule, int threads);
 
-/// What a source reads from: itself, or the one whose steps it leaves out.
-const EpisodeSource& whole_source(const EpisodeSource& source);
-
 }  // namespace cohort::data

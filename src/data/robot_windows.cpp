@@ -18,10 +18,9 @@
 #include "core/threads.h"
 #include "data/byte_gate.h"
 #include "data/episode_notes.h"
-#include "data/hdf5/hdf5_episodes.h"
+#include "data/format.h"
 #include "data/images/image_pipeline.h"
 #include "data/instruction_texts.h"
-#include "data/kept_steps.h"
 #include "data/names_of_sets.h"
 #include "data/open_episodes.h"
 #include "data/transforms/call.h"
@@ -112,7 +111,9 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
              "where an HDF5 "
              "file has that mask, else all");
   fields.add("weights", s.weights, "how often each set is drawn from; empty: by its number of windows");
-  fields.add_choice("format", s.format, {"auto", "rlds", "hdf5", "lerobot"}, "of the files");
+  std::vector<std::string> format_choices{"auto"};
+  for (const DataFormat& known : formats()) format_choices.push_back(known.name);
+  fields.add_choice("format", s.format, format_choices, "of the files");
   fields.add_choice("on_corrupt", s.on_corrupt, {"error", "skip"}, "damaged records end the work, or are left out");
   fields.add_choice("checksums", s.checksums, {"first", "always", "never"}, "when records are verified");
   fields.add("tolerance_s", s.tolerance_s,
@@ -128,9 +129,10 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("action_normalization", s.action_normalization, "none, bounds, quantiles, normal: one, or per component");
   fields.add("proprio", s.proprio, "components of the low-dimensional observation");
   fields.add("proprio_normalization", s.proprio_normalization, "likewise");
-  fields.add_choice("constant_elements", s.constant_elements, {"error", "keep", "zero"},
-                    "elements that never change: zero shows them as 0 and answers the value that they have, keep leaves "
-                    "them as they are, error refuses them");
+  fields.add_choice(
+      "constant_elements", s.constant_elements, {"error", "keep", "zero"},
+      "elements that never change: zero shows them as 0 and answers the value that they have, keep leaves "
+      "them as they are, error refuses them");
   fields.add("action_width", s.action_width, "what the action must have; 0: not checked");
   fields.add("images", s.images, "image fields");
   fields.add("image_transforms", s.image_transforms, "what is done to every frame, e.g. resize(128, 128)");
@@ -554,9 +556,9 @@ struct RobotWindows::Impl {
     if (!settings.instruction.empty()) rows[row++].span<std::int64_t>()[0] = set.instructions[place.kept];
   }
 
-  /// A camera whose pictures lie compressed in HDF5, which does not say who compressed them; empty: there is none.
+  /// A camera whose pictures lie compressed in files that do not say who compressed them; empty: there is none.
   static std::string packed_camera(const Set& set) {
-    if (!dynamic_cast<const Hdf5Episodes*>(&whole_source(*set.source))) return "";
+    if (set.source->states_colours()) return "";
     for (const std::size_t image : set.images)
       if (const StepField& field = set.source->fields()[image]; field.shape.front() < 0) return field.name;
     return "";
@@ -704,10 +706,10 @@ std::string RobotWindows::summary() const {
       const RobotDataSettings& s = impl_->settings;
       const std::string actions =
           constant_elements_of("actions", s.action_normalization, widths_of(*set.action), set.statistics.action);
-      const std::string proprio = set.proprio->width() == 0 ? ""
-                                                            : constant_elements_of("proprio", s.proprio_normalization,
-                                                                                   widths_of(*set.proprio),
-                                                                                   set.statistics.proprio);
+      const std::string proprio = set.proprio->width() == 0
+                                      ? ""
+                                      : constant_elements_of("proprio", s.proprio_normalization,
+                                                             widths_of(*set.proprio), set.statistics.proprio);
       if (actions.empty() && proprio.empty()) continue;
       text += format("{}: elements that never change: {}{}{}; {}\n", s.paths[d], actions,
                      actions.empty() || proprio.empty() ? "" : ", ", proprio,

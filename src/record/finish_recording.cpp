@@ -9,6 +9,7 @@
 #include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
 #include "data/rlds/rlds_episodes.h"
+#include "data/rlds/rlds_format.h"
 
 namespace cohort::record {
 namespace fs = std::filesystem;
@@ -75,19 +76,21 @@ std::vector<std::string> finish_recording(const PieceStore& store, const std::ve
   write_rlds(store, pieces, schema, settings, folder.path());
   std::error_code error;
   std::vector<std::string> said;
-  if (settings.format == "rlds") {
+  if (settings.format == data::rlds_format().name) {  // the pieces are its shards
     fs::rename(folder.path(), target, error);
     COHORT_THROW_UNLESS(!error, "cannot move {} into place: {}", target.string(), error.message());
     sync_path(target.parent_path());
   } else {
-    data::ConvertSettings to{.to = settings.format, .episodes = {}, .lerobot = settings.lerobot};
-    // robomimic's type 2: an environment of Gym's interface.
-    if (settings.format == "hdf5")
-      to.env_args =
-          nlohmann::ordered_json{{"env_name", settings.task},
-                                 {"type", 2},
-                                 {"env_kwargs", nlohmann::ordered_json::parse(settings.description, nullptr, false)}}
-              .dump();
+    // For formats that name the environment, as robomimic does; its type 2: an environment of Gym's interface.
+    const data::ConvertSettings to{
+        .to = settings.format,
+        .episodes = {},
+        .env_args =
+            nlohmann::ordered_json{{"env_name", settings.task},
+                                   {"type", 2},
+                                   {"env_kwargs", nlohmann::ordered_json::parse(settings.description, nullptr, false)}}
+                .dump(),
+        .lerobot = settings.lerobot};
     const auto episodes = data::open_episodes(folder.path(), {.threads = settings.threads, .index_cache = "never"});
     said = data::convert_episodes(*episodes, target, to).said;
   }

@@ -13,9 +13,9 @@
 #include "core/progress.h"
 #include "core/stop_signal.h"
 #include "core/threads.h"
+#include "data/convert.h"
+#include "data/format.h"
 #include "data/images/codec.h"
-#include "data/lerobot/lerobot_videos.h"
-#include "data/lerobot/parquet_file.h"
 #include "formats/tfrecord.h"
 #include "record/finish_recording.h"
 #include "record/piece_store.h"
@@ -33,16 +33,6 @@ std::string data_set_name(const std::string& task_name, const RecordingSettings&
   std::string name = task_name;
   for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
-}
-
-/// What would be missed at the end only.
-void check_lerobot(const RecordingSettings& s) {
-  COHORT_THROW_UNLESS(s.images == "video" || s.images == "image", "pictures are stored as video or image, not '{}'",
-                      s.images);
-  const std::string missing = data::parquet_unavailable();
-  COHORT_THROW_UNLESS(missing.empty(), "{}", missing);
-  if (!s.pictures.cameras.empty() && s.images == "video")
-    data::lerobot_video_settings(s.vcodec, s.pictures.height, s.pictures.width);
 }
 
 bool is_vector(const tasks::FieldSpec& field) {
@@ -83,7 +73,7 @@ std::vector<std::string> said_of_state(const tasks::TaskSpec& spec, const Record
   for (const tasks::FieldSpec& field : spec.observations)
     if (field.privileged && std::find(state.begin(), state.end(), field.name) == state.end())
       left.push_back(field.name);
-  if (s.format != "lerobot" || left.empty()) return {};
+  if (!data::find_format(s.format).composes_state || left.empty()) return {};
   return {format("observation.state: {}; {} {} not in it, which no robot measures: --state {} puts {} in",
                  state.empty() ? "the task's state" : join(state, ", "), join(left, ", "),
                  left.size() == 1 ? "is" : "are", join(state, ",") + (state.empty() ? "" : ",") + left.front(),
@@ -92,10 +82,14 @@ std::vector<std::string> said_of_state(const tasks::TaskSpec& spec, const Record
 
 /// Throws Error for a name that is no observation of the task's.
 void check_state(const tasks::TaskSpec& spec, const RecordingSettings& s) {
-  COHORT_THROW_UNLESS(s.state.empty() || s.format == "lerobot",
-                      "--state names what LeRobot's observation.state holds: with --format {} every observation has a "
-                      "field of its own; leave --state out, or write --format lerobot",
-                      s.format);
+  if (!s.state.empty() && !data::find_format(s.format).composes_state) {
+    const std::vector<data::DataFormat>& all = data::formats();
+    const auto composing = std::find_if(all.begin(), all.end(), [](const auto& f) { return f.composes_state; });
+    throw Error(format(
+        "--state names what {}'s observation.state holds: with --format {} every observation has a field of its own; "
+        "leave --state out, or write --format {}",
+        composing->title, s.format, composing->name));
+  }
   std::vector<std::string> names;
   for (const tasks::FieldSpec& field : spec.observations)
     if (is_vector(field)) names.push_back(field.name);
@@ -114,9 +108,14 @@ void check_state(const tasks::TaskSpec& spec, const RecordingSettings& s) {
 void check(const tasks::TaskSpec& spec, const RecordingSettings& s) {
   COHORT_THROW_UNLESS(s.episodes >= 1, "{} episodes are to be recorded: at least 1 is needed", s.episodes);
   COHORT_THROW_UNLESS(s.shard_episodes >= 1, "a shard holds at least 1 episode, not {}", s.shard_episodes);
-  COHORT_THROW_UNLESS(s.format == "rlds" || s.format == "hdf5" || s.format == "lerobot",
-                      "'{}' is no format of recordings: rlds, hdf5 or lerobot", s.format);
-  if (s.format == "lerobot") check_lerobot(s);
+  const std::vector<data::DataFormat>& all = data::formats();
+  const auto to = std::find_if(all.begin(), all.end(), [&](const data::DataFormat& f) { return f.name == s.format; });
+  COHORT_THROW_UNLESS(to != all.end(), "'{}' is no format of recordings: {}", s.format, data::format_names());
+  if (to->check) {
+    data::PictureSize pictures;
+    if (!s.pictures.cameras.empty()) pictures = {s.pictures.height, s.pictures.width};
+    to->check({.to = s.format, .episodes = {}, .lerobot = lerobot_settings(spec, s)}, pictures);
+  }
   COHORT_THROW_UNLESS(s.keep == "success" || s.keep == "all", "keep={} is neither success nor all", s.keep);
   COHORT_THROW_UNLESS(s.pictures.encoding == "png" || s.pictures.encoding == "jpeg",
                       "'{}' is no encoding of pictures: png or jpeg", s.pictures.encoding);
@@ -148,7 +147,8 @@ config::Json identity_of(const tasks::Task& task, const std::string& actor, cons
     json["renderer"] = s.renderer;
   }
   if (!s.state.empty()) json["state"] = s.state;
-  if (s.format == "lerobot" && !s.pictures.cameras.empty()) json["pictures' storage"] = {s.images, s.vcodec};
+  if (data::find_format(s.format).codes_pictures && !s.pictures.cameras.empty())
+    json["pictures' storage"] = {s.images, s.vcodec};
   return json;
 }
 
@@ -275,8 +275,7 @@ void check_camera(const tasks::TaskSpec& spec, const std::string& camera) {
 
 fs::path recording_path(const fs::path& out, const std::string& task_name, const RecordingSettings& settings) {
   const std::string name = data_set_name(task_name, settings);
-  if (settings.format == "hdf5") return out / (name + ".hdf5");
-  return settings.format == "lerobot" ? out / name : out / name / "1.0.0";
+  return data::find_format(settings.format, "a recording is written as").recording_path(out, name);
 }
 
 RecordingReport record(tasks::Task& task, tasks::Actor& actor, const fs::path& out, const RecordingSettings& settings) {

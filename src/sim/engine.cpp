@@ -12,10 +12,11 @@ FieldSet set_of(std::span<const Field> step_leaves) {
   FieldSet set;
   for (const Field f : step_leaves) {
     const bool known = f >= Field::kQpos && f < Field::kFieldCount;
-    COHORT_THROW_UNLESS(f == Field::kLinkPos || f == Field::kLinkQuat || is_on_request(f),
-                        "SceneOptions::step_leaves: a step leaves no {}: link_pos, link_quat, link_com, link_inertia, "
-                        "link_velocity, link_force, qfrc_actuator and qfrc_constraint are what it can leave",
-                        known ? field_name(f) : format("field {}", static_cast<int>(f)));
+    COHORT_THROW_UNLESS(
+        f == Field::kLinkPos || f == Field::kLinkQuat || is_on_request(f),
+        "SceneOptions::step_leaves: a step leaves no {}: link_pos, link_quat, link_com, link_inertia, "
+        "link_velocity, link_force, qfrc_actuator, qfrc_constraint, link_twist and geom_force are what it can leave",
+        known ? field_name(f) : format("field {}", static_cast<int>(f)));
     set.set(static_cast<std::size_t>(f));
   }
   return set;

@@ -84,12 +84,13 @@ struct Contact {
 struct EngineOptions {
   int threads = 1;  ///< including the caller's; on a CPU
   LaneWidth lanes = LaneWidth::kAuto;
-  int device = 0;             ///< among the CUDA devices visible to the process
-  double memory_limit = 0;    ///< bytes of the device that may be used; 0: what is free
-  int row_space = -1;         ///< of SceneOptions
-  int contact_capacity = 0;   ///< likewise
-  ParameterSet parameters{};  ///< that environments have of their own from the beginning
-  FieldSet step_leaves{};     ///< of SceneOptions
+  int device = 0;              ///< among the CUDA devices visible to the process
+  double memory_limit = 0;     ///< bytes of the device that may be used; 0: what is free
+  int row_space = -1;          ///< of SceneOptions
+  int contact_capacity = 0;    ///< likewise
+  ParameterSet parameters{};   ///< that environments have of their own from the beginning
+  FieldSet step_leaves{};      ///< of SceneOptions
+  bool leave_present = false;  ///< likewise
 };
 
 /// What a caller does with a field in host memory.

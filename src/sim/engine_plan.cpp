@@ -72,7 +72,9 @@ ModelView planned_view(const Model& model, int row_space, int contact_capacity, 
   ModelView view = model.view();
   view.row_space = choose_row_space(model, row_space);
   view.contact_capacity = choose_contact_capacity(model, contact_capacity);
-  if (step_leaves.test(static_cast<std::size_t>(Field::kLinkForce))) view.keep_contacts = 1;
+  for (const Field of_contacts : {Field::kLinkForce, Field::kGeomForce}) {
+    if (step_leaves.test(static_cast<std::size_t>(of_contacts))) view.keep_contacts = 1;
+  }
   return view;
 }
 

@@ -101,6 +101,11 @@ struct SceneOptions {
   /// kSensors, which no other scene has. kLinkForce of the batched engine knows no equalities between links and no
   /// spatial tendons: build() refuses such a model by name.
   std::vector<Field> step_leaves{};
+  /// Of the fields in step_leaves, those that follow from positions and velocities alone (kLinkPos, kLinkQuat, kLinkCom,
+  /// kLinkInertia, kLinkVelocity, kLinkTwist) are those of the state that the step ends in, as after forward(); false: of
+  /// the state that the step evaluated last, which is one timestep behind qpos and qvel. Forces are always of that
+  /// evaluation. Costs the kinematics once for each call of Engine::step, whatever its number of substeps.
+  bool leave_present = false;
   /// Scene::step() says which environment stopped first and why, and throws Error when none goes on; false: kStatus says
   /// it alone.
   bool report_stops = true;

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "data/convert_lerobot.h"
+#include "data/convert.h"
 #include "data/expect_error.h"
+#include "data/format.h"
+#include "data/lerobot/lerobot_episodes.h"
 #include "data/lerobot_fixture.h"
 
 namespace cohort::data {
@@ -38,7 +40,7 @@ TEST(LeRobotEdit, EpisodesAreDeletedAndVideosAreTheSameFiles) {
   const LeRobotEpisodes source = all_of(fixture("lerobot/v3"));
   ConvertReport report;
   const auto out = folder.path() / "some";
-  edit_lerobot({{&source, {0, 2, 4}}}, out, {}, report);
+  find_format("lerobot").edit({{&source, {0, 2, 4}}}, out, {}, report);
   EXPECT_EQ(report.episodes, 3);
   const LeRobotEpisodes made = all_of(out);
   ASSERT_EQ(made.size(), 3);
@@ -61,7 +63,7 @@ TEST(LeRobotEdit, SetsAreMergedOneBehindTheOther) {
   std::vector<std::int64_t> all(5);
   std::iota(all.begin(), all.end(), 0);
   ConvertReport report;
-  edit_lerobot({{&one, all}, {&other, {3}}}, folder.path() / "both", {}, report);
+  find_format("lerobot").edit({{&one, all}, {&other, {3}}}, folder.path() / "both", {}, report);
   const LeRobotEpisodes made = all_of(folder.path() / "both");
   ASSERT_EQ(made.size(), 6);
   for (std::int64_t e = 0; e < 6; ++e) expect_episode_of_fixture(made, e, e < 5 ? e : 3);
@@ -75,20 +77,21 @@ TEST(LeRobotEdit, NamesAndTasksAreChangedAndWrongOnesAreRefused) {
   ConvertSettings settings;
   settings.lerobot.renamed = {{"observation.images.front", "observation.images.top"}};
   settings.lerobot.retasked = {{"open the drawer", "pull the drawer"}};
-  edit_lerobot({{&source, {0, 1}}}, folder.path() / "renamed", settings, report);
+  find_format("lerobot").edit({{&source, {0, 1}}}, folder.path() / "renamed", settings, report);
   const LeRobotEpisodes made = all_of(folder.path() / "renamed");
   expect_episode_of_fixture(made, 1, 1, "observation.images.top");
   EXPECT_EQ(made.open(0)->metadata("language_instruction"), "put the cube into the bowl");
   EXPECT_EQ(made.open(1)->metadata("language_instruction"), "pull the drawer");
   // A set and its renamed copy do not fit together, and that is said with both names.
-  EXPECT_ERROR(edit_lerobot({{&source, {0}}, {&made, {0}}}, folder.path() / "both", {}, report),
+  EXPECT_ERROR(find_format("lerobot").edit({{&source, {0}}, {&made, {0}}}, folder.path() / "both", {}, report),
                "only the second has observation.images.top");
   settings.lerobot.retasked = {{"close the drawer", "x"}};
-  EXPECT_ERROR(edit_lerobot({{&source, {0, 1}}}, folder.path() / "told", settings, report),
+  EXPECT_ERROR(find_format("lerobot").edit({{&source, {0, 1}}}, folder.path() / "told", settings, report),
                "no episode has the task 'close the drawer'; the tasks are 'open the drawer', 'put the cube");
   EXPECT_FALSE(fs::exists(folder.path() / "told"));
   settings.lerobot.renamed = {{"observation.images.fornt", "observation.images.top"}};
-  EXPECT_ERROR(edit_lerobot({{&source, {0}}}, folder.path() / "x", settings, report), "observation.images.front");
+  EXPECT_ERROR(find_format("lerobot").edit({{&source, {0}}}, folder.path() / "x", settings, report),
+               "observation.images.front");
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ def blocks_of(path: str) -> list:
     if words is not None:
         sys.exit(f"{path}:{start}: the block that begins here is not closed")
     for block in blocks:
-        known = {(), ("text",), ("sh",), ("sh", "fails"), ("sh", "not-run"), ("cpp",), ("python",), ("json",),
+        known = {(), ("text",), ("sh",), ("sh", "fails"), ("sh", "not-run"), ("yaml",), ("cpp",), ("python",), ("json",),
                  ("xml",), ("cmake",)}
         if block.words not in known:
             sys.exit(f"{path}:{block.line}: '{' '.join(block.words)}' is no kind of block that this test knows")

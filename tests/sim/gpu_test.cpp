@@ -128,13 +128,14 @@ TEST_P(BitsOnGpu, OfDerivedFieldsAreTheScalarEngines) {
 }
 
 TEST_P(BitsOnGpu, OfWhatAStepLeavesAreTheScalarEngines) {
-  const std::vector<Field> left = {Field::kLinkPos,       Field::kLinkQuat,     Field::kLinkCom,
-                                   Field::kLinkInertia,   Field::kLinkVelocity, Field::kQfrcActuator,
-                                   Field::kQfrcConstraint};
+  const std::vector<Field> left = {Field::kLinkPos,        Field::kLinkQuat,     Field::kLinkCom,
+                                   Field::kLinkInertia,    Field::kLinkVelocity, Field::kQfrcActuator,
+                                   Field::kQfrcConstraint, Field::kLinkTwist,    Field::kGeomForce};
   std::vector<float> result[2];
   for (bool gpu : {false, true}) {
     SceneOptions options = options_on(gpu);
     options.step_leaves = left;
+    options.leave_present = GetParam() == std::string("walker.xml");
     if (GetParam() == std::string("walker.xml") || GetParam() == std::string("crates"))
       options.step_leaves.push_back(Field::kLinkForce);
     Scene scene(options);

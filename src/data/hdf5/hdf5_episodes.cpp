@@ -455,6 +455,54 @@ std::string Hdf5Episodes::episode_name(std::int64_t episode) const {
   const Impl::Place& place = impl_->episodes[static_cast<std::size_t>(episode)];
   return place.group == "/" ? impl_->files[place.file].path.string() : place.group.substr(1);
 }
+namespace {
+
+/// Data sets below a group that are none of the source's fields, with the reason.
+void list_unread(const Hdf5Metadata& file, const std::string& group, const std::string& prefix,
+                 const EpisodeSource& source,
+                 const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& shapes,
+                 std::vector<std::string>& left_out) {
+  const auto below = [&](const std::string& name) { return (group == "/" ? "" : group) + "/" + name; };
+  for (const std::string& name : file.data_sets(group)) {
+    const std::string path = prefix + name;
+    if (std::any_of(source.fields().begin(), source.fields().end(), [&](const StepField& f) { return f.name == path; }))
+      continue;
+    const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const auto& s) { return s.first == path; });
+    left_out.push_back(found == shapes.end()
+                           ? path + ": no array of numbers"
+                           : format("{}: its {} rows are not one per step of every episode", path, found->second[0]));
+  }
+  constexpr std::ptrdiff_t kDeepest = 8;
+  if (std::count(prefix.begin(), prefix.end(), '/') >= kDeepest) return;
+  for (const std::string& name : file.groups(group))
+    list_unread(file, below(name), prefix + name + "/", source, shapes, left_out);
+}
+
+}  // namespace
+
+std::vector<MetadataType> Hdf5Episodes::metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const {
+  std::vector<MetadataType> metadata = EpisodeSource::metadata_types(episode, left_out);
+  const auto [path, group] = place(episode);
+  const Hdf5Metadata file(path);
+  const auto add = [&](const std::string& object, const std::string& prefix) {
+    for (const auto& [name, type] : file.attribute_types(object))
+      if (type.empty())
+        left_out.push_back(format("the attribute {}{}: neither a text nor one number", prefix, name));
+      else if (!set_metadata_type(metadata, prefix + name, type))
+        left_out.push_back(format("the attribute {}{}: the first episode of the set lacks it", prefix, name));
+  };
+  add(group, "");
+  if (group.starts_with("/data/"))
+    add("/data", "data/");
+  else if (group != "/")
+    add("/", "file/");
+  list_unread(file, group, "", *this, file.shapes(group), left_out);
+  if (file.has("/mask"))
+    for (const std::string& mask : file.data_sets("/mask"))
+      left_out.push_back(format("mask/{}: convert its demos by themselves, with --split {}", mask, mask));
+  return metadata;
+}
+
 std::pair<fs::path, std::string> Hdf5Episodes::place(std::int64_t episode) const {
   const Impl::Place& place = impl_->episodes[static_cast<std::size_t>(episode)];
   return {impl_->files[place.file].path, place.group};

@@ -64,6 +64,9 @@ class Hdf5Episodes final : public EpisodeSource {
   std::vector<std::string> left_out() const override;
   std::string why_no_field(const std::string& field_name) const override;
   const std::vector<std::string>& skipped() const override;
+  std::string_view format_name() const override { return "hdf5"; }
+  std::vector<MetadataType> metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const override;
+  bool states_colours() const override { return false; }
 
  private:
   struct Impl;

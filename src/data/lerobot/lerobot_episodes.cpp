@@ -520,6 +520,25 @@ std::vector<std::string> LeRobotEpisodes::element_names(const std::string& field
   return {};
 }
 
+std::string LeRobotEpisodes::schema_name(const std::string& field_name) const {
+  std::string name = field_name;
+  constexpr std::string_view kObservation = "observation.";
+  for (const auto& [lerobot, schema] : {std::pair{"task", "language_instruction"}, std::pair{"next.reward", "reward"},
+                                        std::pair{"next.done", "is_terminal"}})
+    if (name == lerobot) return schema;
+  const bool observed = name.starts_with(kObservation);
+  std::replace(name.begin(), name.end(), '.', '_');
+  if (observed) name[kObservation.size() - 1] = '/';
+  return name;
+}
+std::vector<MetadataType> LeRobotEpisodes::metadata_types(std::int64_t episode,
+                                                          std::vector<std::string>& left_out_lines) const {
+  std::vector<MetadataType> metadata = EpisodeSource::metadata_types(episode, left_out_lines);
+  // The steps' task says it.
+  std::erase_if(metadata, [](const MetadataType& m) { return m.name == "language_instruction"; });
+  for (const std::string& line : left_out()) left_out_lines.push_back(line);
+  return metadata;
+}
 std::int64_t LeRobotEpisodes::number(std::int64_t episode) const {
   return impl_->episodes[static_cast<std::size_t>(episode)]->number;
 }

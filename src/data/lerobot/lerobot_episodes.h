@@ -59,8 +59,11 @@ class LeRobotEpisodes final : public EpisodeSource {
   std::vector<std::string> left_out() const override;
   std::string why_no_field(const std::string& field_name) const override;
   std::vector<std::string> element_names(const std::string& field_name) const override;
+  std::string_view format_name() const override { return "lerobot"; }
   /// Its episode_index in the set.
-  std::int64_t number(std::int64_t episode) const;
+  std::int64_t number(std::int64_t episode) const override;
+  std::string schema_name(const std::string& field_name) const override;
+  std::vector<MetadataType> metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const override;
   double fps() const;
   const std::string& robot_type() const;
   /// Where the frames of an episode lie that are a field's pictures; nothing for a field that is no video.

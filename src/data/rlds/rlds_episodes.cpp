@@ -408,6 +408,21 @@ std::int64_t RldsEpisodes::skipped_count() const {
   return impl_->skipped_records;
 }
 
+std::vector<MetadataType> RldsEpisodes::metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const {
+  std::vector<MetadataType> metadata = EpisodeSource::metadata_types(episode, left_out);
+  for (const FeatureLeaf& leaf : list_leaves(records().schema()))
+    if (!leaf.key.starts_with("steps/") && !set_metadata_type(metadata, leaf.key, leaf.dtype))
+      left_out.push_back(leaf.key + ": not one text or number per episode");
+  return metadata;
+}
+std::vector<std::string> RldsEpisodes::unselected_splits() const {
+  std::vector<std::string> lines;
+  const std::vector<SplitRange> selected = select_split(records().info(), records().split());
+  for (const SplitInfo& split : records().info().splits)
+    if (std::none_of(selected.begin(), selected.end(), [&](const SplitRange& r) { return r.split == split.name; }))
+      lines.push_back(format("the split {}: convert it by itself, with --split {}", split.name, split.name));
+  return lines;
+}
 std::vector<std::string> RldsEpisodes::element_names(const std::string& field_name) const {
   const std::filesystem::path file = impl_->records.folder() / kElementNamesFile;
   std::error_code error;

@@ -138,6 +138,9 @@ class RldsEpisodes final : public EpisodeSource {
   std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const override;
   /// Of kElementNamesFile beside features.json, where there is one: recordings of tasks have it.
   std::vector<std::string> element_names(const std::string& field_name) const override;
+  std::string_view format_name() const override { return "rlds"; }
+  std::vector<MetadataType> metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const override;
+  std::vector<std::string> unselected_splits() const override;
 
  private:
   struct Impl;

@@ -77,7 +77,7 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters, const Fie
 class CudaEngine final : public BatchedEngine {
  public:
   CudaEngine(Model model, int n_envs, const EngineOptions& options)
-      : BatchedEngine(std::move(model), n_envs, kBlock, options.step_leaves),
+      : BatchedEngine(std::move(model), n_envs, kBlock, options),
         device_(options.device),
         limit_(options.memory_limit) {
     // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.

@@ -192,8 +192,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
   const bool leaves = last && d.left != 0;
-  b.c.rows_are_read = b.c.contacts_are_read =
-      (leaves && (d.left & (kLeftLinks | kLeftForces)) != 0) || m.delayed_sensors != 0;
+  b.c.rows_are_read = b.c.contacts_are_read = (leaves && (d.left & kLeftOfRows) != 0) || m.delayed_sensors != 0;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, envs, b);
   const StepCounts<L> counts = step_states<L>(m, b, load_of<L>(d.time, envs));
@@ -220,8 +219,10 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
     store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, envs, all);
   }
   store_poses<L>(m, d, envs, w, all, true, true);
-  if ((d.left & kLeftLinks) != 0) store_links<L>(m, d, envs, w, b.c, all);
+  if ((d.left & kLeftLinks) != 0) store_links<L>(m, d, envs, w, b.c, all, {true, true});
   if ((d.left & kLeftForces) != 0) store_forces<L>(m, d, envs, w, all);
+  if ((d.left & kLeftTwists) != 0) store_twists<L>(m, d, envs, w, all);
+  if ((d.left & kLeftGeomForces) != 0) store_geom_forces<L>(m, d, envs, b.c, all);
 }
 
 }  // namespace cohort::sim

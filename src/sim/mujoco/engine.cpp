@@ -51,6 +51,8 @@ constexpr FieldSource kSources[kFieldCount] = {
     COHORT_OUTPUT("cfrc_ext", d.cfrc_ext),
     COHORT_OUTPUT("qfrc_actuator", d.qfrc_actuator),
     COHORT_OUTPUT("qfrc_constraint", d.qfrc_constraint),
+    {},  // kLinkTwist and kGeomForce are computed by the engine
+    {},
     {},  // kStatus is the engine's own
     COHORT_OUTPUT("ncon", &d.ncon),
     COHORT_OUTPUT("solver_niter", d.solver_niter),
@@ -170,7 +172,11 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
 class MujocoEngine final : public Engine {
  public:
   MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const EngineOptions& options)
-      : model_(load(mjb)), info_(describe(*model_)), n_(n_envs), step_leaves_(options.step_leaves) {
+      : model_(load(mjb)),
+        info_(describe(*model_)),
+        n_(n_envs),
+        step_leaves_(options.step_leaves),
+        leave_present_(options.leave_present) {
     // A world that breaks keeps its last state and says so; MuJoCo's own answer, to reset it, would hide the trouble.
     model_->opt.disableflags |= mjDSBL_AUTORESET;
     width_ = static_cast<std::size_t>(mj_stateSize(model_.get(), mjSTATE_INTEGRATION));
@@ -195,6 +201,9 @@ class MujocoEngine final : public Engine {
       Output& out = outputs_[static_cast<std::size_t>(f)];
       out.data = mjb_output(batch_.get(), name, &out.size, &out.element);
       COHORT_THROW_UNLESS(out.data || field_size(info_, static_cast<Field>(f)) == 0, "MuJoCo has no output `{}`", name);
+    }
+    for (const Field field : {Field::kLinkTwist, Field::kGeomForce}) {
+      if (has(field)) computed(field).assign(static_cast<std::size_t>(n_) * values_of(field), 0);
     }
     before_.resize(width_ * static_cast<std::size_t>(n_));
     status_.assign(static_cast<std::size_t>(n_), kStatusOk);
@@ -224,6 +233,7 @@ class MujocoEngine final : public Engine {
       COHORT_CHECK(size == 0 || found == size, "MuJoCo's {} has {} values, not {}", field_name(field), found, size);
       return rows(first, ElementType::kFloat64, n_, size, static_cast<std::int64_t>(width_));
     }
+    if (is_computed(field)) return rows(computed(field).data(), ElementType::kFloat64, n_, size, size);
     const Output& out = outputs_[static_cast<std::size_t>(field)];
     return rows(out.data, ElementType::kFloat64, n_, size, size);
   }
@@ -233,8 +243,8 @@ class MujocoEngine final : public Engine {
       std::memcpy(before_.data(), mjb_state(batch_.get()), before_.size() * sizeof(mjtNum));
       // What forward() or contacts() met is no trouble of this step.
       std::fill_n(mjb_warning(batch_.get()), static_cast<std::size_t>(n_) * mjNWARNING, mjWarningStat{0, 0});
-      if (s + 1 == steps && leaves_forces()) {
-        mjb_apply(batch_.get(), nullptr, n_, step_and_find_forces, this, 1);
+      if (s + 1 == steps && (computes() || leave_present_)) {
+        mjb_apply(batch_.get(), nullptr, n_, step_and_compute, this, 1);
       } else {
         mjb_step(batch_.get(), nullptr, n_, 1, mjSTAGE_NONE);
       }
@@ -446,24 +456,69 @@ class MujocoEngine final : public Engine {
 
   /// envs: null for all.
   void forward_of(const std::int32_t* envs, int n) {
-    if (leaves_forces()) {
-      mjb_apply(batch_.get(), envs, n, forward_and_find_forces, this, 0);
+    if (computes()) {
+      mjb_apply(batch_.get(), envs, n, forward_and_compute, this, 0);
     } else {
       mjb_forward(batch_.get(), envs, n, mjSTAGE_ACC);
     }
   }
 
-  /// MuJoCo computes cfrc_ext only where somebody asks, which has to be before its mjData goes to the next environment.
-  bool leaves_forces() const { return step_leaves_.test(static_cast<std::size_t>(Field::kLinkForce)); }
-  static void step_and_find_forces(const mjModel* m, mjData* d, int sim, void* engine) {
+  /// Fields that MuJoCo computes only where somebody asks, which has to be before its mjData goes to the next
+  /// environment.
+  bool computes() const { return has(Field::kLinkForce) || has(Field::kLinkTwist) || has(Field::kGeomForce); }
+  static bool is_computed(Field field) { return field == Field::kLinkTwist || field == Field::kGeomForce; }
+  std::vector<mjtNum>& computed(Field field) { return field == Field::kLinkTwist ? twists_ : geom_forces_; }
+  std::size_t values_of(Field field) const { return static_cast<std::size_t>(field_size(info_, field)); }
+
+  static void step_and_compute(const mjModel* m, mjData* d, int sim, void* engine) {
     mj_step(m, d);
-    mj_rnePostConstraint(m, d);
-    static_cast<const MujocoEngine*>(engine)->copy_outputs(*d, sim);
+    static_cast<MujocoEngine*>(engine)->compute(m, d, sim, true);
   }
-  static void forward_and_find_forces(const mjModel* m, mjData* d, int sim, void* engine) {
+  static void forward_and_compute(const mjModel* m, mjData* d, int sim, void* engine) {
     mj_forward(m, d);
-    mj_rnePostConstraint(m, d);
-    static_cast<const MujocoEngine*>(engine)->copy_outputs(*d, sim);
+    static_cast<MujocoEngine*>(engine)->compute(m, d, sim, false);
+  }
+  /// after_step: the state in `d` is a timestep ahead of what was computed of it.
+  void compute(const mjModel* m, mjData* d, int sim, bool after_step) {
+    if (has(Field::kLinkForce)) mj_rnePostConstraint(m, d);
+    if (has(Field::kGeomForce)) find_geom_forces(m, d, sim);
+    if (after_step && leave_present_) {
+      mj_kinematics(m, d);
+      mj_comPos(m, d);
+      mj_comVel(m, d);
+    }
+    if (has(Field::kLinkTwist)) find_twists(m, d, sim);
+    copy_outputs(*d, sim);
+  }
+  void find_twists(const mjModel* m, const mjData* d, int sim) {
+    mjtNum* to = twists_.data() + static_cast<std::size_t>(sim) * values_of(Field::kLinkTwist);
+    for (int k = 0; k < static_cast<int>(m->nbody); ++k, to += 6) {
+      mjtNum velocity[6];
+      mj_objectVelocity(m, d, mjOBJ_XBODY, k, velocity, 0);
+      std::copy_n(velocity + 3, 3, to);
+      std::copy_n(velocity, 3, to + 3);
+    }
+  }
+  void find_geom_forces(const mjModel* m, const mjData* d, int sim) {
+    const std::size_t n = values_of(Field::kGeomForce);
+    mjtNum* const to = geom_forces_.data() + static_cast<std::size_t>(sim) * n;
+    std::fill_n(to, n, 0);
+    for (int c = 0; c < d->ncon; ++c) {
+      const int* const geom = d->contact[c].geom;
+      if (geom[0] < 0 || geom[1] < 0) continue;  // of flexes, which have no geoms
+      mjtNum force[3];
+      force_in_world(m, d, c, force);
+      for (int side = 0; side < 2; ++side) {
+        mjtNum* const sum = to + 6 * geom[side] + (fixed_geoms_[static_cast<std::size_t>(geom[1 - side])] ? 0 : 3);
+        for (int i = 0; i < 3; ++i) sum[i] += side == 0 ? -force[i] : force[i];
+      }
+    }
+  }
+  /// On the contact's second geom.
+  static void force_in_world(const mjModel* m, const mjData* d, int contact, mjtNum* force) {
+    mjtNum local[6];
+    mj_contactForce(m, d, contact, local);
+    mju_mulMatTVec3(force, d->contact[contact].frame, local);
   }
   /// What MuJoCo does after its own functions, and not after a caller's.
   void copy_outputs(const mjData& d, int sim) const {
@@ -482,9 +537,8 @@ class MujocoEngine final : public Engine {
     for (int c = 0; c < d->ncon; ++c) {
       const mjContact& from = d->contact[c];
       if (from.geom[0] < 0 || from.geom[1] < 0) continue;  // of flexes, which have no geoms
-      mjtNum local[6], force[3];
-      mj_contactForce(m, d, c, local);
-      mju_mulMatTVec3(force, from.frame, local);
+      mjtNum force[3];
+      force_in_world(m, d, c, force);
       found.push_back({from.geom[0],
                        from.geom[1],
                        m->geom_bodyid[from.geom[0]],
@@ -542,6 +596,10 @@ class MujocoEngine final : public Engine {
   ModelInfo info_;
   int n_;
   FieldSet step_leaves_;
+  bool leave_present_;
+  std::vector<std::uint8_t> fixed_geoms_ = info_.fixed_geoms();
+  std::vector<mjtNum> twists_,
+      geom_forces_;  ///< (n_envs, values_of), of kLinkTwist and kGeomForce where they are wanted
   std::unique_ptr<mjBatch, BatchDeleter> batch_;
   std::size_t width_ = 0;  ///< values in a state row
   int threads_ = 1;

@@ -71,10 +71,12 @@ class PlanReader {
       names.set_action_width(static_cast<int>(plan_.spec.action.names.size()));
       root.in("commands", [&](JsonSection& s) { read_commands(s, names); });
       names.judges(true);
+      root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("terminations", [&](JsonSection& s) { read_terminations(s, names); });
       read_success(root, names);
       root.in("rewards", [&](JsonSection& s) { read_rewards(s, names); });
       names.judges(false);
+      root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
       root.in("events", [&](JsonSection& s) { read_events(s, names); });
       root.in("ppo", [&](JsonSection& s) { read_ppo(s); });
@@ -85,6 +87,8 @@ class PlanReader {
       plan_.leaves = names.leaves();
       for (const sim::Field field : control_names.leaves())
         if (std::ranges::find(plan_.leaves, field) == plan_.leaves.end()) plan_.leaves.push_back(field);
+      // What terms read is of the present, as positions and velocities are.
+      plan_.simulation.leave_present = !plan_.leaves.empty();
     }
     stop_if_wrong();  // keys that nobody asked for
     return std::move(plan_);
@@ -454,6 +458,11 @@ class PlanReader {
         for (std::size_t i = 0; i < joints.size(); ++i)
           offset[i] = plan_.model.qpos[static_cast<std::size_t>(
               plan_.model.info.joints[static_cast<std::size_t>(joints[i])].qpos)];
+      plan_.contract.action_scale.insert(plan_.contract.action_scale.end(), scale.begin(), scale.end());
+      for (std::size_t i = 0; positions && i < joints.size(); ++i) {
+        plan_.contract.joint_names.push_back(joint_names[i]);
+        plan_.contract.default_joint_pos.push_back(offset[i]);
+      }
       const Range clip = take_range(s, "clip", {-1, 1});
       COHORT_THROW_UNLESS(clip.low < clip.high, "clip is [{:g}, {:g}]: low has to be below high", clip.low, clip.high);
       const Range delay = take_range(s, "delay");
@@ -603,6 +612,16 @@ class PlanReader {
     return e;
   }
 
+  /// Formulas by name, each of which may name those above it. Read twice: rewards are about the step that is over, and
+  /// what is observed is about the next one, whose commands may be others.
+  void read_definitions(JsonSection& definitions, Quantities& names) {
+    each(definitions, [&](const std::string& name, const Json& value) {
+      COHORT_THROW_UNLESS(value.is_string() || value.is_number(), "is a formula: `{}: joint_pos[0]`", name);
+      names.define(name, value.is_number() ? names.graph().constant(value.get<float>())
+                                           : names.read(value.get<std::string>(), "define." + name));
+    });
+  }
+
   void read_terminations(JsonSection& terminations, Quantities& names) {
     Graph& g = names.graph();
     Expr over = g.constant(0), cut = g.constant(0);
@@ -716,8 +735,10 @@ class PlanReader {
                                           g.constant(static_cast<float>(range.high - range.low))));
       e = g.add(e, terms::at_reset(g, names.step(), drawn));
     }
+    TaskContract::Term done;
     if (s.has("clip")) {
       const Range clip = take_range(s, "clip");
+      done.low = clip.low, done.high = clip.high;
       e = g.binary(Op::kMinimum, g.binary(Op::kMaximum, e, g.constant(static_cast<float>(clip.low))),
                    g.constant(static_cast<float>(clip.high)));
     }
@@ -730,12 +751,15 @@ class PlanReader {
       COHORT_THROW_UNLESS(scale.size() == 1 || static_cast<int>(scale.size()) == e.size(),
                           "scale has {} numbers, and the observation {}", scale.size(), e.size());
       e = g.multiply(e, g.constant(std::vector<float>(scale.begin(), scale.end())));
+      done.scale = scale;
     }
     e = delayed_by(names, e, take_range(s, "delay"), place);
     int history = 1;
     s.take("history", history);
     COHORT_THROW_UNLESS(history >= 1 && history <= 1000, "history is {}: 1 to 1000 control steps", history);
     e = terms::history(g, names.step(), e, history);
+    done.history = history > 1 ? history : 0;
+    plan_.contract.observations.push_back(std::move(done));
     std::string unit = entry ? entry->unit : "", means = entry ? entry->means : "";
     s.take("unit", unit), s.take("summary", means);
     g.store(names.array({ArrayPlace::kObservation, static_cast<int>(plan_.spec.observations.size())}), 0, e);
@@ -766,6 +790,7 @@ class PlanReader {
       std::string type = "uniform_velocity";
       s.take_choice("type", type, {"uniform_velocity", "uniform_pose", "uniform"});
       const std::string place = "commands." + name;
+      plan_.contract.command_names.push_back(name);
       const Expr anew = timer(names, place, take_range(s, "resampling_time_range", {10, 10}));
       if (type == "uniform_velocity")
         velocity_command(name, place, s, anew, names);

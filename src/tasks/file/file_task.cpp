@@ -35,7 +35,15 @@ std::map<std::string, std::string>& kept_tasks() {
 Json read_content(const std::string& path) {
   COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
   const std::string suffix = fs::path(path).extension().string();
-  if (suffix != ".json") return read_yaml_file(path);
+  if (suffix != ".json") {
+    try {
+      return read_yaml_file(path);
+    } catch (const Error& e) {
+      const std::string what = e.what();
+      if (what.find("flow") == std::string::npos) throw;
+      throw Error(what + ": a formula within { } or [ ] stands in quotation marks");
+    }
+  }
   try {
     return Json::parse(read_file(path), nullptr, true, true);
   } catch (const Json::parse_error& e) {
@@ -150,6 +158,24 @@ class FileTask final : public SceneTask {
  public:
   FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
       : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
+
+  TaskContract contract() override {
+    TaskContract contract = SceneTask::contract();
+    const TaskContract& file = plan_->contract;
+    contract.action_scale = file.action_scale;
+    contract.command_names = file.command_names;
+    contract.observations = file.observations;
+    contract.default_joint_pos.clear();
+    const sim::ModelInfo& info = plan_->model.info;
+    for (const std::string& name : contract.joint_names) {
+      const auto own = std::ranges::find(file.joint_names, name);
+      contract.default_joint_pos.push_back(
+          own != file.joint_names.end()
+              ? file.default_joint_pos[static_cast<std::size_t>(own - file.joint_names.begin())]
+              : plan_->model.qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
+    }
+    return contract;
+  }
 
  private:
   FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)

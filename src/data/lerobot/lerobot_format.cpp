@@ -1,4 +1,4 @@
-#include "data/convert_lerobot.h"
+#include "data/lerobot/lerobot_format.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,11 +10,15 @@
 #include "core/error.h"
 #include "core/observation_names.h"
 #include "core/stop_signal.h"
+#include "data/convert.h"
 #include "data/episode_task.h"
 #include "data/images/codec.h"
-#include "data/kept_steps.h"
 #include "data/lerobot/lerobot_episodes.h"
+#include "data/lerobot/lerobot_info.h"
+#include "data/lerobot/lerobot_videos.h"
 #include "data/lerobot/lerobot_writer.h"
+#include "data/lerobot/parquet_file.h"
+#include "data/open_episodes.h"
 #include "data/transforms/component.h"
 
 namespace cohort::data {
@@ -186,7 +190,7 @@ class ToLeRobot {
     return statistics;
   }
 
-  bool from_lerobot() const { return dynamic_cast<const LeRobotEpisodes*>(&whole_source(source_)) != nullptr; }
+  bool from_lerobot() const { return source_.format_name() == "lerobot"; }
   bool has_metadata(const std::string& name) const {
     const auto& names = source_.metadata_names();
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -264,7 +268,7 @@ class ToLeRobot {
           continue;
         }
         feature.dtype = number_dtype(field, feature.name);
-          feature.names = source_.element_names(field.name);
+        feature.names = source_.element_names(field.name);
         if (field.type == ElementType::kFloat64 && feature.dtype == "float32")
           narrowed += (narrowed.empty() ? "" : ", ") + field.name;
       } else if (!field.fault().empty()) {
@@ -426,12 +430,15 @@ class ToLeRobot {
   std::vector<std::string> notes_, note_sources_;
 };
 
-}  // namespace
-
-void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int64_t>& episodes,
-                        const std::filesystem::path& out, const ConvertSettings& settings, ConvertReport& report) {
+void check_images(const ConvertSettings& settings) {
   COHORT_THROW_UNLESS(settings.lerobot.images == "video" || settings.lerobot.images == "image",
                       "pictures are stored as video or image, not '{}'", settings.lerobot.images);
+}
+
+void write_lerobot(const EpisodeSource& source, const std::vector<std::int64_t>& episodes,
+                   const std::filesystem::path& out, const ConvertSettings& settings, ConvertReport& report) {
+  for (const std::string& line : source.left_out()) report.left_out.push_back(line);
+  check_images(settings);
   COHORT_THROW_UNLESS(settings.lerobot.fps >= 0, "{} steps per second: more than 0, or 0 for what the data say",
                       settings.lerobot.fps);
   const ToLeRobot converter(source, episodes, settings, report);
@@ -460,8 +467,6 @@ void convert_to_lerobot(const EpisodeSource& source, const std::vector<std::int6
   report.path = out;
 }
 
-namespace {
-
 std::string features_text(const std::vector<LeRobotFeature>& features) {
   std::string text;
   for (const LeRobotFeature& feature : features) {
@@ -483,15 +488,22 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return "";
 }
 
-}  // namespace
+const LeRobotEpisodes& set_of(const EpisodePart& part) {
+  const auto* set = dynamic_cast<const LeRobotEpisodes*>(part.source);
+  COHORT_CHECK(set != nullptr, "{} is no LeRobot set", part.source->name());
+  return *set;
+}
 
-void edit_lerobot(const std::vector<LeRobotPart>& parts, const std::filesystem::path& out, ConvertSettings settings,
-                  ConvertReport& report) {
+/// Names, types and numbers stay but for settings.lerobot.renamed, retasked and task; the videos are the parts' files.
+/// Throws Error where the parts differ in features, rate or robot, saying how; where a name or task that is to be
+/// changed is not there.
+void edit_lerobot(const std::vector<EpisodePart>& parts, const std::filesystem::path& out,
+                  const ConvertSettings& changes, ConvertReport& report) {
+  ConvertSettings settings = changes;
   COHORT_CHECK(!parts.empty(), "no part of a LeRobot set is given");
-  settings.to = "lerobot";
   settings.rename = false;
   settings.lerobot.keep_videos = settings.lerobot.keep_float64 = true;
-  const LeRobotEpisodes& first = *parts.front().source;
+  const LeRobotEpisodes& first = set_of(parts.front());
   for (const auto& [from, to] : settings.lerobot.renamed) {
     COHORT_THROW_UNLESS(!kWritten.contains(from) && from != "task", "{} is LeRobot's own feature and keeps its name",
                         from);
@@ -499,8 +511,9 @@ void edit_lerobot(const std::vector<LeRobotPart>& parts, const std::filesystem::
   }
   std::list<ConvertReport> reports;  // of the parts; outlive the converters
   std::vector<std::unique_ptr<ToLeRobot>> converters;
-  for (const LeRobotPart& part : parts) {
-    COHORT_THROW_UNLESS(!part.episodes.empty(), "{}: no episode is left", part.source->name());
+  for (const EpisodePart& part : parts) {
+    const LeRobotEpisodes& set = set_of(part);
+    COHORT_THROW_UNLESS(!part.episodes.empty(), "{}: no episode is left", set.name());
     ConvertReport& own = reports.emplace_back();
     converters.push_back(std::make_unique<ToLeRobot>(*part.source, part.episodes, settings, own));
     for (const auto& [lines, all] : {std::pair{&own.left_out, &report.left_out}, std::pair{&own.said, &report.said}})
@@ -513,18 +526,18 @@ void edit_lerobot(const std::vector<LeRobotPart>& parts, const std::filesystem::
       throw Error(
           format("{} and {} have other features{}{}: rename them (cohort data rename), or convert one set like the "
                  "other",
-                 first.name(), part.source->name(), missing.empty() ? "" : format("; only the first has {}", missing),
+                 first.name(), set.name(), missing.empty() ? "" : format("; only the first has {}", missing),
                  more.empty() ? (missing.empty() ? "; they are in another order" : "")
                               : format("; only the second has {}", more)));
     }
     COHORT_THROW_UNLESS(converters.front()->notes() == converters.back()->notes(),
                         "{} and {} say other things about their episodes (columns metadata/ of meta/episodes)",
-                        first.name(), part.source->name());
-    COHORT_THROW_UNLESS(part.source->fps() == first.fps(), "{} has {} steps per second, {} has {}", first.name(),
-                        first.fps(), part.source->name(), part.source->fps());
-    if (part.source->robot_type() != first.robot_type())
-      report.said.push_back(format("robot_type: {} is written, {} has {}", first.robot_type(), part.source->name(),
-                                   part.source->robot_type()));
+                        first.name(), set.name());
+    COHORT_THROW_UNLESS(set.fps() == first.fps(), "{} has {} steps per second, {} has {}", first.name(), first.fps(),
+                        set.name(), set.fps());
+    if (set.robot_type() != first.robot_type())
+      report.said.push_back(
+          format("robot_type: {} is written, {} has {}", first.robot_type(), set.name(), set.robot_type()));
   }
   std::set<std::string> told;
   LeRobotWriter writer(out, converters.front()->features(),
@@ -545,6 +558,62 @@ void edit_lerobot(const std::vector<LeRobotPart>& parts, const std::filesystem::
   }
   writer.finish();
   report.path = out;
+}
+
+/// What would be missed at the end only.
+void check_lerobot(const ConvertSettings& settings, PictureSize pictures) {
+  check_images(settings);
+  const std::string missing = parquet_unavailable();
+  COHORT_THROW_UNLESS(missing.empty(), "{}", missing);
+  if (pictures.height > 0 && settings.lerobot.images == "video")
+    lerobot_video_settings(settings.lerobot.vcodec, pictures.height, pictures.width);
+}
+
+std::string lerobot_hint(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error))
+    return extension != ".parquet" && extension != ".mp4"
+               ? ""
+               : format(
+                     "{} is one file of a LeRobot data set: name the set's folder, which holds meta/, data/ and "
+                     "videos/",
+                     path.string());
+  std::string sets;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    if (entry.is_directory(error) && holds_lerobot(entry.path()))
+      sets += (sets.empty() ? "" : ", ") + entry.path().string();
+  return sets.empty() ? "" : format("{} holds LeRobot data sets: name one of {}", path.string(), sets);
+}
+
+std::unique_ptr<EpisodeSource> open_lerobot(const std::filesystem::path& path, const OpenSettings& settings) {
+  const bool is_train = settings.split == "auto" || settings.split == "whole";
+  return std::make_unique<LeRobotEpisodes>(path, LeRobotSettings{.split = is_train                 ? "train"
+                                                                          : settings.split.empty() ? "all"
+                                                                                                   : settings.split,
+                                                                 .on_corrupt = settings.on_corrupt,
+                                                                 .cache_bytes = settings.cache_bytes,
+                                                                 .tolerance_s = settings.tolerance_s,
+                                                                 .threads = settings.threads,
+                                                                 .index_cache = settings.index_cache});
+}
+
+}  // namespace
+
+DataFormat lerobot_format() {
+  return {.name = "lerobot",
+          .title = "LeRobot",
+          .contents = "a folder with meta/info.json (LeRobot)",
+          .precedence = 2,
+          .composes_state = true,
+          .codes_pictures = true,
+          .probe = holds_lerobot,
+          .hint = lerobot_hint,
+          .open = open_lerobot,
+          .check = check_lerobot,
+          .write = write_lerobot,
+          .edit = edit_lerobot,
+          .recording_path = [](const std::filesystem::path& out, const std::string& name) { return out / name; }};
 }
 
 }  // namespace cohort::data

@@ -1,0 +1,9 @@
+/// RLDS as a format (data/format.h).
+#pragma once
+#include "data/format.h"
+
+namespace cohort::data {
+
+DataFormat rlds_format();
+
+}  // namespace cohort::data
