@@ -13,6 +13,7 @@
 #include "core/json_section.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
+#include "tasks/file/model_edits.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/term_table.h"
 
@@ -247,12 +248,18 @@ class PlanReader {
       const fs::path path = path_of(file);
       const std::string trouble = kept_.is_object() ? "" : sim::why_unreadable(path);
       COHORT_THROW_UNLESS(trouble.empty(), "{}; paths are relative to the task's file", trouble);
-      bool fixed = false;
+      sim::ModelEdits edits = read_model_edits(s);
       if (kind == "urdf") {
+        bool fixed = false;
         s.take("fixed", fixed);
-        return sim::Urdf{.file = path.string(), .pose = pose_of(s), .fixed = fixed};
+        return sim::Urdf{.file = path.string(), .pose = pose_of(s), .fixed = fixed, .edits = std::move(edits)};
       }
-      sim::Mjcf mjcf{path.string()};
+      if (s.has("fixed")) {
+        bool fixed = false;
+        s.take("fixed", fixed);
+        edits.free_base = !fixed;
+      }
+      sim::Mjcf mjcf{.file = path.string(), .edits = std::move(edits)};
       if (s.has("pos") || s.has("quat") || s.has("rpy")) mjcf.pose = pose_of(s);
       return mjcf;
     }
@@ -308,6 +315,10 @@ class PlanReader {
         plan_.keyframe.clear();
         s.take("keyframe", plan_.keyframe);
         joint_pos_ = s.get("joint_pos");
+        base_pos_.clear(), base_quat_.clear();
+        s.take("base_pos", base_pos_), s.take("base_quat", base_quat_);
+        COHORT_THROW_UNLESS((base_pos_.empty() || base_pos_.size() == 3) && (base_quat_.empty() || base_quat_.size() == 4),
+                            "base_pos needs three numbers, m, and base_quat four, w x y z");
       }
       plan_.entities.push_back({name, morph_of(s, kind)});
     });
@@ -383,6 +394,15 @@ class PlanReader {
           model.info.keyframes[static_cast<std::size_t>(model.info.keyframe(plan_.keyframe))];
       model.qpos = key.qpos;
       if (!key.ctrl.empty()) model.ctrl = key.ctrl;
+    }
+    if (!base_pos_.empty() || !base_quat_.empty()) {
+      const int free = model.of_robot().free_qpos;
+      if (free < 0) {
+        wrong("scene." + robot_, "has base_pos or base_quat, and its base is fixed: `pos` puts it elsewhere");
+      } else {
+        std::ranges::copy(base_pos_, model.qpos.begin() + free);
+        std::ranges::copy(base_quat_, model.qpos.begin() + free + 3);
+      }
     }
     if (!joint_pos_.is_null())
       attempt("scene." + robot_ + ".joint_pos", [&] {
@@ -1004,6 +1024,7 @@ class PlanReader {
   std::vector<std::string> wrong_;
   std::string robot_;
   Json joint_pos_, kept_;
+  std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
