@@ -269,7 +269,6 @@ run::Outcome PpoLearner::train(run::Run& run) {
   run::Outcome outcome{.step = runner_->iteration(), .ranks = watch.of_all_ranks()};
   if (!reached_.empty()) {
     outcome.status = format("stopped at iteration {}: {}", runner_->iteration(), reached_);
-    if (run.is_first()) log::info("{}", outcome.status);
   } else if (runner_->iteration() < last_iteration()) {
     outcome.ending = run::Ending::kStopped;
     outcome.status = format("stopped at iteration {}", runner_->iteration());

@@ -116,7 +116,7 @@ TEST_F(ExportCommand, APolicyWithMemoryIsAFileWithMemory) {
   EXPECT_EQ(model.inputs[0].shape[1].size, 3);
   EXPECT_EQ(model.inputs[1].name, "h_in");
   EXPECT_EQ(model.metadata.at("observation_names"), "cart_pos,pole_direction");
-  EXPECT_EQ(model.metadata.at("task_settings"), R"({"horizon":"200"})");
+  EXPECT_EQ(model.metadata.at("task_settings"), R"({"engine":"batched","horizon":"200"})");
   const Outcome checked =
       cohort({"tasks", "cartpole-balance", "horizon=200", "--check-policy", file("gru.onnx"), "--episodes", "2"});
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
