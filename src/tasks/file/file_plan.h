@@ -14,6 +14,7 @@
 #include "tasks/file/quantities.h"
 #include "tasks/task.h"
 #include "tasks/terms/graph.h"
+#include "tasks/terrain/generated_terrain.h"
 
 namespace cohort::tasks {
 
@@ -40,6 +41,7 @@ struct FilePlan {
   std::vector<sim::CameraOptions> cameras;
   sim::SceneOptions simulation;
   std::string keyframe;
+  std::shared_ptr<const GeneratedTerrain> terrain;  ///< of the scene, if it has one: an episode begins on a patch of it
   std::shared_ptr<const sim::CompiledScene> compiled;
   TaskModel model;
   terms::Program control, judge;
