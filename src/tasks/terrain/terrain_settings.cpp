@@ -113,6 +113,17 @@ void read_sub_terrain(const Json& json, const std::string& path, SubTerrain& sub
   type->read(s, sub);
 }
 
+/// The smallest cell, m, of which patches are whole numbers and with which the grid is within the limit; 0: none.
+double cell_that_fits(TerrainSettings t) {
+  for (int n = static_cast<int>(t.size[0] / t.horizontal_scale); n >= 4; --n) {
+    const double cell = t.size[0] / n, across = t.size[1] / cell;
+    if (std::abs(across - std::round(across)) >= 1e-6 || across < 4 || cell > 10) continue;
+    t.horizontal_scale = cell;
+    if (terrain_nodes(t) <= kMostTerrainNodes) return cell;
+  }
+  return 0;
+}
+
 }  // namespace
 
 const std::vector<std::string>& terrain_types() {
@@ -178,12 +189,13 @@ void check_terrain(const TerrainSettings& t) {
   COHORT_THROW_UNLESS(lower >= 0 && lower <= upper && upper <= 1,
                       "difficulty_range = [{}, {}]: from 0 to 1, the lesser first", lower, upper);
   const double nodes = terrain_nodes(t);
-  COHORT_THROW_UNLESS(
-      nodes <= kMostTerrainNodes,
-      "the ground has {} heights ({} MB), and at most {} are made: take a greater horizontal_scale ({} m "
-      "would do), fewer patches or a narrower border",
-      static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(nodes * 4e-6), kMostTerrainNodes,
-      std::ceil(cell * std::sqrt(nodes / kMostTerrainNodes) * 100 + 1) / 100);
+  if (nodes > kMostTerrainNodes) {
+    const double coarser = cell_that_fits(t);
+    throw Error(
+        format("the ground has {} heights ({} MB), and at most {} are made: take {}fewer patches or a narrower border",
+               static_cast<std::int64_t>(nodes), static_cast<std::int64_t>(nodes * 4e-6), kMostTerrainNodes,
+               coarser > 0 ? format("horizontal_scale = {:.9g}, ", coarser) : ""));
+  }
   double sum = 0;
   COHORT_THROW_UNLESS(!t.sub_terrains.empty(), "sub_terrains is empty: give one, {{type: flat}} for level ground");
   for (std::size_t i = 0; i < t.sub_terrains.size(); ++i) {
@@ -212,17 +224,23 @@ void check_terrain(const TerrainSettings& t) {
     ordered("obstacle_height_range", s.obstacle_height_range, 0);
     ordered("stone_size_range", s.stone_size_range, 0.01);
     ordered("stone_distance_range", s.stone_distance_range, 0);
-    const auto wide = [&](const char* name, double width) {
+    // Of what the type takes.
+    const auto wide = [&](const char* type, const char* name, double width) {
+      if (!s.type.starts_with(type)) return;
       COHORT_THROW_UNLESS(width >= cell && width <= narrow,
                           "{}: {} = {} m: it is from one cell ({} m, horizontal_scale) to the patch ({} m)", at, name,
                           width, cell, narrow);
     };
-    wide("step_width", s.step_width);
-    wide("grid_width", s.grid_width);
-    if (s.downsampled_scale != 0) wide("downsampled_scale", s.downsampled_scale);
-    COHORT_THROW_UNLESS(s.noise_step > 0 && s.num_waves > 0 && s.num_obstacles >= 0 && s.num_obstacles <= 100000,
-                        "{}: noise_step = {} m and num_waves = {} are above 0, num_obstacles = {} from 0 to 100000", at,
+    wide("pyramid_stairs", "step_width", s.step_width);
+    wide("random_grid", "grid_width", s.grid_width);
+    if (s.downsampled_scale != 0) wide("random_uniform", "downsampled_scale", s.downsampled_scale);
+    COHORT_THROW_UNLESS(s.noise_step > 0 && s.num_waves > 0 && s.num_obstacles >= 0 && s.num_obstacles <= 10000,
+                        "{}: noise_step = {} m and num_waves = {} are above 0, num_obstacles = {} from 0 to 10000", at,
                         s.noise_step, s.num_waves, s.num_obstacles);
+    COHORT_THROW_UNLESS((s.noise_range[1] - s.noise_range[0]) / s.noise_step <= 1e6,
+                        "{}: noise_step = {} m divides noise_range into more than a million heights", at, s.noise_step);
+    wide("discrete_obstacles", "obstacle_width_range", s.obstacle_width_range[1]);
+    wide("stepping_stones", "stone_size_range", s.stone_size_range[1]);
     COHORT_THROW_UNLESS(s.floor_depth >= 0 && s.floor_depth <= 100 && s.stone_height_variation >= 0 &&
                             s.stone_size_variation >= 0 && s.displacement_range >= 0 && std::abs(s.stone_height) <= 100,
                         "{}: floor_depth is from 0 to 100 m, and the variations of stones are from 0 m on", at);
