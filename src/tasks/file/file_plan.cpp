@@ -263,6 +263,7 @@ class PlanReader {
       if (s.has("pos") || s.has("quat") || s.has("rpy")) mjcf.pose = pose_of(s);
       return mjcf;
     }
+    if (kind == "terrain") return terrain_of(s);
     if (kind == "plane") {
       sim::Plane plane;
       plane.pose = pose_of(s);
@@ -292,9 +293,24 @@ class PlanReader {
     return sim::Capsule{.radius = size[0], .length = size[1], .shape = shape};
   }
 
+  /// A plane where all of it is level.
+  sim::Morph terrain_of(JsonSection& s) {
+    COHORT_THROW_UNLESS(plan_.terrain == nullptr, "a scene has one terrain, and this is the second");
+    const std::size_t faults = wrong_.size();
+    const TerrainSettings settings = read_terrain(s.get("terrain"), s.path() + ".terrain", wrong_);
+    const bool has_friction = s.has("friction");
+    const std::array<double, 3> friction = has_friction ? friction_of(s) : sim::Plane{}.friction;
+    if (wrong_.size() > faults) return sim::Plane{};
+    plan_.terrain = std::make_shared<const GeneratedTerrain>(generate_terrain(settings));
+    if (plan_.terrain->is_flat()) return sim::Plane{.friction = friction};
+    sim::Terrain terrain = plan_.terrain->entity();
+    terrain.friction = friction;
+    return terrain;
+  }
+
   void read_scene(JsonSection& scene) {
     static const std::vector<std::string> kKinds{"mjcf",   "urdf",     "plane", "box",      "sphere",
-                                                 "capsule", "cylinder", "mesh",  "ellipsoid"};
+                                                 "capsule", "cylinder", "mesh",  "ellipsoid", "terrain"};
     each(scene, [&](const std::string& name, const Json& value) {
       if (name == "cameras") return read_cameras(value);
       if (value.is_string() && value == "plane") {

@@ -15,6 +15,7 @@
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
 #include "tasks/terms/graph.h"
+#include "tasks/terrain/generated_terrain.h"
 
 namespace cohort::tasks {
 
@@ -41,6 +42,7 @@ struct FilePlan {
   std::vector<sim::CameraOptions> cameras;
   sim::SceneOptions simulation;
   std::string keyframe;
+  std::shared_ptr<const GeneratedTerrain> terrain;  ///< of the scene, if it has one: an episode begins on a patch of it
   std::shared_ptr<const sim::CompiledScene> compiled;
   TaskModel model;
   TaskContract contract;  ///< joint_names and default_joint_pos: of position actions with an offset of their own

@@ -199,6 +199,7 @@ class FileTask final : public SceneTask {
     std::ranges::copy(plan_->model.qpos, start.qpos.begin());
     std::ranges::copy(plan_->model.ctrl, start.ctrl.begin());
     const std::uint64_t key = key_of(e);
+    if (plan_->terrain != nullptr) place_on_terrain(key, start);
     for (const ResetEvent& event : plan_->resets) {
       const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a(event.name) & 0xffffffff, 0);
       if (event.kind == ResetEvent::kBase)
@@ -221,6 +222,18 @@ class FileTask final : public SceneTask {
     random_keys_.clear();
     for (int env = 0; env < n_envs(); ++env) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
     randomizer_.step(steps(), random_keys_);
+  }
+
+  /// Moves the robot to the patch that the episode's seed chooses.
+  void place_on_terrain(std::uint64_t key, Start& start) const {
+    const GeneratedTerrain& ground = *plan_->terrain;
+    const int base = plan_->model.of_robot().free_qpos;
+    if (base < 0) return;  // it stands where it is fixed
+    const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a("terrain") & 0xffffffff, 0);
+    const auto level = static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
+    const auto column = static_cast<int>(draws.below(1, static_cast<std::uint32_t>(ground.num_columns)));
+    const auto& middle = ground.spawn(level, column);
+    for (std::size_t i = 0; i < 3; ++i) start.qpos[static_cast<std::size_t>(base) + i] += static_cast<double>(middle[i]);
   }
 
   void reset_base(const ResetEvent& event, const RandomStream& random, Start& start) const {
