@@ -342,12 +342,7 @@ int become_embed(const std::vector<std::string>& arguments) {
   throw Error(format("cannot run {}: {}", path, std::strerror(errno)));
 }
 
-int run_data(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments.front() == "embed") return become_embed(arguments);
-  CLI::App app("Makes, looks into, measures and converts data sets.", "cohort data");
-  app.require_subcommand(1);
-
-  InspectArguments inspecting;
+CLI::App* add_inspect(CLI::App& app, InspectArguments& inspecting) {
   CLI::App* inspect_app =
       app.add_subcommand("inspect", "schema, episodes and lengths of robot data; frames and curves");
   inspecting.source.add_to(*inspect_app);
@@ -359,8 +354,10 @@ int run_data(const std::vector<std::string>& arguments) {
   inspect_app->add_option("--frames", inspecting.sheet.frames, "per episode and camera")->capture_default_str();
   inspect_app->add_option("--frame-height", inspecting.sheet.frame_height, "pixels")->capture_default_str();
   inspect_app->add_option("--curves", inspecting.sheet.curves, "number fields to draw; else those called action");
+  return inspect_app;
+}
 
-  StatsArguments measuring;
+CLI::App* add_stats(CLI::App& app, StatsArguments& measuring) {
   CLI::App* stats_app = app.add_subcommand("stats", "mean, std, bounds and quantiles of actions, as JSON");
   measuring.source.add_to(*stats_app);
   stats_app->add_option("--action", measuring.actions, "components, e.g. 'action[3:6] | euler_xyz->rotation_6d'");
@@ -371,8 +368,10 @@ int run_data(const std::vector<std::string>& arguments) {
       ->add_option("--cache", measuring.cache,
                    "of statistics, and of --index-cache where that is not given: auto, never, or a folder")
       ->capture_default_str();
+  return stats_app;
+}
 
-  ConvertArguments converting;
+CLI::App* add_convert(CLI::App& app, ConvertArguments& converting) {
   converting.convert.to.clear();
   CLI::App* convert_app = app.add_subcommand("convert", "robot data of any format to RLDS, HDF5 or LeRobot");
   converting.source.add_to(*convert_app, /*whole=*/true);
@@ -401,47 +400,104 @@ int run_data(const std::vector<std::string>& arguments) {
   convert_app->add_option("--action", lerobot.action, "components of action; else the field of that name")->group(only);
   convert_app->add_option("--task", lerobot.task, "of all episodes; else what the data say")->group(only);
   convert_app->add_flag("--keep-float64", lerobot.keep_float64, "do not narrow them to float32")->group(only);
+  return convert_app;
+}
 
+CLI::App* add_edit(CLI::App& app, const char* name, const char* about, EditArguments& edit, bool several) {
+  CLI::App* edit_app = app.add_subcommand(name, about);
+  CLI::Option* path = edit_app->add_option("path", edit.paths, several ? "data sets" : "a data set")->required();
+  if (!several) path->expected(1);
+  edit_app->add_option(several ? "--out" : "out,--out", edit.out, "the new data set; the old one stays as it is")
+      ->required();
+  edit_app->add_option("--format", edit.format, "auto, rlds, hdf5 or lerobot")->capture_default_str();
+  edit_app->add_option("--on-corrupt", edit.on_corrupt, "error; or skip: leave damaged episodes out and name them")
+      ->capture_default_str();
+  return edit_app;
+}
+
+/// What makes other sets of sets, with what each was told.
+struct EditCommands {
   EditArguments merging, splitting, deleting, renaming, retasking;
-  const auto add_edit = [&app](const char* name, const char* about, EditArguments& edit, bool several) {
-    CLI::App* edit_app = app.add_subcommand(name, about);
-    CLI::Option* path = edit_app->add_option("path", edit.paths, several ? "data sets" : "a data set")->required();
-    if (!several) path->expected(1);
-    edit_app->add_option(several ? "--out" : "out,--out", edit.out, "the new data set; the old one stays as it is")
-        ->required();
-    edit_app->add_option("--format", edit.format, "auto, rlds, hdf5 or lerobot")->capture_default_str();
-    edit_app->add_option("--on-corrupt", edit.on_corrupt, "error; or skip: leave damaged episodes out and name them")
-        ->capture_default_str();
-    return edit_app;
-  };
-  CLI::App* merge_app = add_edit("merge", "several LeRobot sets as one; no video is coded again", merging, true);
-  CLI::App* split_app = add_edit("split", "a data set as several, in the order of its episodes", splitting, false);
-  split_app
-      ->add_option("--parts", splitting.parts, "NAME=0.8 (a fraction), NAME=50 (episodes) or NAME=rest; --out/NAME")
-      ->required();
-  CLI::App* delete_app = add_edit("delete-episodes", "a data set without some of its episodes", deleting, false);
-  delete_app->add_option("--episodes", deleting.episodes, "numbers and ranges: 3 7-9")->required();
-  CLI::App* rename_app = add_edit("rename", "a LeRobot set with other names of features", renaming, false);
-  rename_app->add_option("--fields", renaming.changes, "OLD=NEW, e.g. observation.images.laptop=observation.images.top")
-      ->required();
-  CLI::App* retask_app = add_edit("retask", "a LeRobot set with other texts of its tasks", retasking, false);
-  auto* task = retask_app->add_option("--task", retasking.task, "the text, of all episodes");
-  auto* replace = retask_app->add_option("--replace", retasking.changes, "'OLD TEXT=NEW TEXT'");
-  task->excludes(replace);
+  CLI::App *merge = nullptr, *split = nullptr, *remove = nullptr, *rename = nullptr, *retask = nullptr;
+};
 
+void add_edits(CLI::App& app, EditCommands& edits) {
+  edits.merge = add_edit(app, "merge", "several LeRobot sets as one; no video is coded again", edits.merging, true);
+  edits.split = add_edit(app, "split", "a data set as several, in the order of its episodes", edits.splitting, false);
+  edits.split
+      ->add_option("--parts", edits.splitting.parts,
+                   "NAME=0.8 (a fraction), NAME=50 (episodes) or NAME=rest; --out/NAME")
+      ->required();
+  edits.remove = add_edit(app, "delete-episodes", "a data set without some of its episodes", edits.deleting, false);
+  edits.remove->add_option("--episodes", edits.deleting.episodes, "numbers and ranges: 3 7-9")->required();
+  edits.rename = add_edit(app, "rename", "a LeRobot set with other names of features", edits.renaming, false);
+  edits.rename
+      ->add_option("--fields", edits.renaming.changes, "OLD=NEW, e.g. observation.images.laptop=observation.images.top")
+      ->required();
+  edits.retask = add_edit(app, "retask", "a LeRobot set with other texts of its tasks", edits.retasking, false);
+  auto* task = edits.retask->add_option("--task", edits.retasking.task, "the text, of all episodes");
+  auto* replace = edits.retask->add_option("--replace", edits.retasking.changes, "'OLD TEXT=NEW TEXT'");
+  task->excludes(replace);
+}
+
+/// Runs the one that was asked for; false: none was.
+bool run_edit(const EditCommands& edits) {
+  data::ConvertSettings changed;
+  if (edits.merge->parsed()) {
+    merge(edits.merging);
+  } else if (edits.split->parsed()) {
+    split(edits.splitting);
+  } else if (edits.remove->parsed()) {
+    delete_episodes(edits.deleting);
+  } else if (edits.rename->parsed()) {
+    changed.lerobot.renamed = changes_of(edits.renaming.changes, "--fields");
+    change_names(edits.renaming, changed, "rename");
+  } else if (edits.retask->parsed()) {
+    if (edits.retasking.task.empty() && edits.retasking.changes.empty())
+      throw UsageError("retask: name the text of all episodes with --task, or one to replace with --replace 'OLD=NEW'");
+    changed.lerobot.task = edits.retasking.task;
+    changed.lerobot.retasked = changes_of(edits.retasking.changes, "--replace");
+    change_names(edits.retasking, changed, "retask");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+struct ArmArguments {
+  tasks::TwoLinkArmSettings settings;
+  std::string out = "outputs/two_link_arm.csv";
+};
+
+void add_arm(CLI::App& app, ArmArguments& making) {
+  CLI::App* arm = app.add_subcommand(
+      "two-link-arm", "a CSV table from a simulated two-link arm: 10 measured columns, 2 torques to find");
+  arm->add_option("--rows", making.settings.rows, "samples")->capture_default_str();
+  arm->add_option("--seed", making.settings.seed, "keys torques and noise")->capture_default_str();
+  arm->add_option("--sample-period", making.settings.sample_period, "s between rows")->capture_default_str();
+  arm->add_option("--torque-range", making.settings.torque_range, "N m at the shoulder")->capture_default_str();
+  arm->add_option("--noise", making.settings.noise, "relative sensor noise")->capture_default_str();
+  arm->add_option("--out", making.out, "the file")->capture_default_str();
+}
+
+int run_data(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "embed") return become_embed(arguments);
+  CLI::App app("Makes, looks into, measures and converts data sets.", "cohort data");
+  app.require_subcommand(1);
+
+  InspectArguments inspecting;
+  CLI::App* inspect_app = add_inspect(app, inspecting);
+  StatsArguments measuring;
+  CLI::App* stats_app = add_stats(app, measuring);
+  ConvertArguments converting;
+  CLI::App* convert_app = add_convert(app, converting);
+  EditCommands edits;
+  add_edits(app, edits);
   // For the list of subcommands.
   app.add_subcommand("embed", "instructions through T5, once, for policies that are told what to do");
 
-  tasks::TwoLinkArmSettings settings;
-  std::string out = "outputs/two_link_arm.csv";
-  CLI::App* arm = app.add_subcommand(
-      "two-link-arm", "a CSV table from a simulated two-link arm: 10 measured columns, 2 torques to find");
-  arm->add_option("--rows", settings.rows, "samples")->capture_default_str();
-  arm->add_option("--seed", settings.seed, "keys torques and noise")->capture_default_str();
-  arm->add_option("--sample-period", settings.sample_period, "s between rows")->capture_default_str();
-  arm->add_option("--torque-range", settings.torque_range, "N m at the shoulder")->capture_default_str();
-  arm->add_option("--noise", settings.noise, "relative sensor noise")->capture_default_str();
-  arm->add_option("--out", out, "the file")->capture_default_str();
+  ArmArguments making;
+  add_arm(app, making);
   std::vector<std::string> names;
   for (const CLI::App* known : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(known->get_name());
@@ -456,26 +512,10 @@ int run_data(const std::vector<std::string>& arguments) {
     stats(measuring);
   } else if (convert_app->parsed()) {
     convert(converting);
-  } else if (merge_app->parsed()) {
-    merge(merging);
-  } else if (split_app->parsed()) {
-    split(splitting);
-  } else if (delete_app->parsed()) {
-    delete_episodes(deleting);
-  } else if (rename_app->parsed()) {
-    data::ConvertSettings changed;
-    changed.lerobot.renamed = changes_of(renaming.changes, "--fields");
-    change_names(renaming, changed, "rename");
-  } else if (retask_app->parsed()) {
-    if (retasking.task.empty() && retasking.changes.empty())
-      throw UsageError("retask: name the text of all episodes with --task, or one to replace with --replace 'OLD=NEW'");
-    data::ConvertSettings changed;
-    changed.lerobot.task = retasking.task;
-    changed.lerobot.retasked = changes_of(retasking.changes, "--replace");
-    change_names(retasking, changed, "retask");
-  } else {
-    tasks::write_two_link_arm_csv(out, settings);
-    std::printf("%s: %lld rows of a simulated two-link arm\n", out.c_str(), static_cast<long long>(settings.rows));
+  } else if (!run_edit(edits)) {
+    tasks::write_two_link_arm_csv(making.out, making.settings);
+    std::printf("%s: %lld rows of a simulated two-link arm\n", making.out.c_str(),
+                static_cast<long long>(making.settings.rows));
   }
   return 0;
 }

@@ -131,7 +131,8 @@ CheckRow skipped(const std::string& name, const std::string& who) {
 }
 template <class Policy, class Task>
 CheckRow skipped(const std::string& name, const Policy& policy, const Task& task) {
-  return skipped(name, !policy.empty() ? "the task" : !task.empty() ? "the file" : "neither the file nor the task");
+  if (!policy.empty() || !task.empty()) return skipped(name, policy.empty() ? "the file" : "the task");
+  return {.name = name, .outcome = Outcome::kSkipped, .found = "neither of both says anything of it", .remedy = ""};
 }
 CheckRow passed(const std::string& name, const std::string& found) {
   return {.name = name, .outcome = Outcome::kPass, .found = found, .remedy = ""};
@@ -387,8 +388,10 @@ std::vector<CheckRow> check_contract(const Contract& policy, const Contract& tas
   else if (policy.task == task.task)
     rows.push_back(passed("task", "it has learnt " + policy.task));
   else
-    rows.push_back(failed("task", format("it has learnt {}", policy.task),
-                          "what has the same name may mean something else: compare both tasks"));
+    rows.push_back({.name = "task",
+                    .outcome = Outcome::kSkipped,
+                    .found = format("it has learnt {}, and this is {}", policy.task, task.task),
+                    .remedy = ""});
   if (policy.control_period <= 0 || task.control_period <= 0)
     rows.push_back(skipped("control", policy.control_period <= 0 ? "the file" : "the task"));
   else if (std::abs(policy.control_period / task.control_period - 1) <= 0.01)
@@ -411,7 +414,9 @@ std::vector<CheckRow> check_contract(const Contract& policy, const Contract& tas
                      }));
   rows.push_back(compared_terms("units", policy, task, "the units", "observe it in the policy's unit",
                                 [](const auto& a, const auto& b) -> std::optional<std::string> {
-                                  if (a.unit.empty() || b.unit.empty()) return std::nullopt;
+                                  // A formula's unit is 1 where its task does not say another.
+                                  if (a.unit.empty() || b.unit.empty() || a.unit == "1" || b.unit == "1")
+                                    return std::nullopt;
                                   return a.unit == b.unit ? "" : format("is in {} (here {})", a.unit, b.unit);
                                 }));
   rows.push_back(compared_terms(

@@ -90,8 +90,8 @@ void check_step_leaves(const Model& model, const FieldSet& step_leaves, const Pa
   }
   const bool masses = leaves(Field::kLinkCom) || leaves(Field::kLinkInertia) || leaves(Field::kLinkVelocity) ||
                       leaves(Field::kLinkForce);
-  for (const Parameter p : {Parameter::kLinkMass, Parameter::kLinkCom, Parameter::kLinkInertia,
-                            Parameter::kLinkInertiaQuat}) {
+  for (const Parameter p :
+       {Parameter::kLinkMass, Parameter::kLinkCom, Parameter::kLinkInertia, Parameter::kLinkInertiaQuat}) {
     if (!parameters.test(static_cast<std::size_t>(p))) continue;
     COHORT_THROW_UNLESS(!masses,
                         "{} differs between environments: the batched engine then leaves no link_com, "

@@ -53,12 +53,12 @@ enum class Parameter : int {
   /// (nbody * 3) m, the centre of mass in the link's frame. MuJoCo's engine keeps that of a link whose inertia it
   /// simplifies: alone, with its centre at its origin and axes of inertia along its own.
   kLinkCom,
-  kLinkInertia,      ///< (nbody * 3) kg m^2, about the centre of mass along the axes of inertia; mass stays
-  kLinkInertiaQuat,  ///< (nbody * 4) unit w x y z, of those axes in the link's frame; MuJoCo's engine: as kLinkCom
-  kGravity,          ///< (3) m/s^2
-  kDofFrictionloss,  ///< (nv) N, N m; batched engine: 0 of dofs that have none in the model
-  kJointStiffness,   ///< (njnt) N/m, N m/rad; batched engine: of hinges and slides
-  kJointRange,       ///< (njnt * 2) rad, m: lower and upper limit; of joints that have limits in the model
+  kLinkInertia,         ///< (nbody * 3) kg m^2, about the centre of mass along the axes of inertia; mass stays
+  kLinkInertiaQuat,     ///< (nbody * 4) unit w x y z, of those axes in the link's frame; MuJoCo's engine: as kLinkCom
+  kGravity,             ///< (3) m/s^2
+  kDofFrictionloss,     ///< (nv) N, N m; batched engine: 0 of dofs that have none in the model
+  kJointStiffness,      ///< (njnt) N/m, N m/rad; batched engine: of hinges and slides
+  kJointRange,          ///< (njnt * 2) rad, m: lower and upper limit; of joints that have limits in the model
   kActuatorForceRange,  ///< (nactuator * 2) N, N m: before the gear; of actuators that have one in the model
 };
 inline constexpr int kParameterCount = 14;

@@ -14,13 +14,11 @@ namespace {
 
 /// MuJoCo's lengths of gainprm and biasprm.
 constexpr int kGainLength = 10;
-constexpr Parameter kAll[kParameterCount] = {Parameter::kLinkMass,     Parameter::kGeomFriction,
-                                             Parameter::kDofArmature,  Parameter::kDofDamping,
-                                             Parameter::kActuatorGain, Parameter::kActuatorBias,
-                                             Parameter::kLinkCom,      Parameter::kLinkInertia,
-                                             Parameter::kLinkInertiaQuat, Parameter::kGravity,
-                                             Parameter::kDofFrictionloss, Parameter::kJointStiffness,
-                                             Parameter::kJointRange,   Parameter::kActuatorForceRange};
+constexpr Parameter kAll[kParameterCount] = {
+    Parameter::kLinkMass,        Parameter::kGeomFriction,      Parameter::kDofArmature,     Parameter::kDofDamping,
+    Parameter::kActuatorGain,    Parameter::kActuatorBias,      Parameter::kLinkCom,         Parameter::kLinkInertia,
+    Parameter::kLinkInertiaQuat, Parameter::kGravity,           Parameter::kDofFrictionloss, Parameter::kJointStiffness,
+    Parameter::kJointRange,      Parameter::kActuatorForceRange};
 constexpr int kBit[kParameterCount] = {kVariesMass,
                                        kVariesFriction,
                                        kVariesArmature,
@@ -45,9 +43,9 @@ bool is_read_directly(Parameter p) {
 /// A rotation matrix by rows.
 void rotation_of(const double* q, double* R) {
   const double w = q[0], x = q[1], y = q[2], z = q[3];
-  const double rows[9] = {w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y),
-                          2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x),
-                          2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z};
+  const double rows[9] = {w * w + x * x - y * y - z * z, 2 * (x * y - w * z),           2 * (x * z + w * y),
+                          2 * (x * y + w * z),           w * w - x * x + y * y - z * z, 2 * (y * z - w * x),
+                          2 * (x * z - w * y),           2 * (y * z + w * x),           w * w - x * x - y * y + z * z};
   std::copy_n(rows, 9, R);
 }
 /// MuJoCo's smallest friction.
@@ -230,10 +228,11 @@ void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<c
   if (parameter == Parameter::kDofFrictionloss) {
     for (int d = 0; d < size(parameter); ++d) {
       for (const std::int32_t e : envs) {
-        COHORT_THROW_UNLESS(at(v, d, e) == 0 || defaults(parameter, d) > 0,
-                            "environment {} has impossible parameters: dof_frictionloss[{}] = {}, of a dof that has none "
-                            "in the model: give its joint a small frictionloss in the file",
-                            e, d, at(v, d, e));
+        COHORT_THROW_UNLESS(
+            at(v, d, e) == 0 || defaults(parameter, d) > 0,
+            "environment {} has impossible parameters: dof_frictionloss[{}] = {}, of a dof that has none "
+            "in the model: give its joint a small frictionloss in the file",
+            e, d, at(v, d, e));
         if (defaults(parameter, d) > 0) break;
       }
     }
@@ -459,7 +458,8 @@ void ParameterStore::losses(std::span<const std::int32_t> envs) {
   for (int i = 0; i < m.nfriction; ++i) {
     const FrictionRecord& f = model_.friction[static_cast<std::size_t>(i)];
     const int dof = model_.row_dof[static_cast<std::size_t>(f.first_dof)];
-    for (const std::int32_t e : envs) at(loss_, i, e) = f.tendon >= 0 ? f.loss : value(Parameter::kDofFrictionloss, dof, e);
+    for (const std::int32_t e : envs)
+      at(loss_, i, e) = f.tendon >= 0 ? f.loss : value(Parameter::kDofFrictionloss, dof, e);
   }
 }
 
@@ -469,7 +469,8 @@ void ParameterStore::springs(std::span<const std::int32_t> envs) {
   for (int i = 0; i < m.njnt; ++i) {
     for (std::size_t j = 0; j < model_.info.joints.size(); ++j) {
       if (model_.info.joints[j].qpos != model_.joint[static_cast<std::size_t>(i)].qpos) continue;
-      for (const std::int32_t e : envs) at(stiffness_, i, e) = value(Parameter::kJointStiffness, static_cast<int>(j), e);
+      for (const std::int32_t e : envs)
+        at(stiffness_, i, e) = value(Parameter::kJointStiffness, static_cast<int>(j), e);
     }
   }
 }

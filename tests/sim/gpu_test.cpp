@@ -231,9 +231,9 @@ TEST_F(SimOnGpu, ParametersOfTheEnvironmentsGiveTheScalarEnginesBits) {
       scene.randomize_parameter(Parameter::kGeomFriction, 0.5, 1.5);
       scene.randomize_parameter(Parameter::kDofDamping, 0.5, 1.5);
       scene.randomize_parameter(Parameter::kActuatorGain, 0.9, 1.1);
-      for (const Parameter p : {Parameter::kLinkCom, Parameter::kLinkInertia, Parameter::kGravity,
-                                Parameter::kDofFrictionloss, Parameter::kJointStiffness, Parameter::kJointRange,
-                                Parameter::kActuatorForceRange}) {
+      for (const Parameter p :
+           {Parameter::kLinkCom, Parameter::kLinkInertia, Parameter::kGravity, Parameter::kDofFrictionloss,
+            Parameter::kJointStiffness, Parameter::kJointRange, Parameter::kActuatorForceRange}) {
         scene.randomize_parameter(p, 0.9, 1.1);
       }
     }

@@ -37,7 +37,8 @@ std::string model_xml(const std::string& integrator, const std::string& cone) {
 
 constexpr int kEnvs = 20;
 
-std::unique_ptr<Scene> make(EngineKind engine, LaneWidth lanes, const std::string& integrator, const std::string& cone) {
+std::unique_ptr<Scene> make(EngineKind engine, LaneWidth lanes, const std::string& integrator,
+                            const std::string& cone) {
   SceneOptions o;
   o.engine = engine;
   o.lanes = lanes;
@@ -172,7 +173,9 @@ TEST(OwnParameters, WhatAnEngineHasNoPlaceForIsRefusedWithARemedy) {
   SceneOptions o;
   o.engine = EngineKind::kMujoco;
   Scene cube(o);
-  cube.add_entity(Mjcf{.file = "", .xml = "<mujoco><worldbody><body name='cube'><freejoint/><geom size='.1'/></body></worldbody></mujoco>"});
+  cube.add_entity(
+      Mjcf{.file = "",
+           .xml = "<mujoco><worldbody><body name='cube'><freejoint/><geom size='.1'/></body></worldbody></mujoco>"});
   cube.build(1);
   const std::vector<float> com{0, 0, 0, 0, 0, 0.1f};
   has(message_of([&] { cube.set_parameter(Parameter::kLinkCom, com); }), "take the engine `batched`");
@@ -184,9 +187,10 @@ TEST(OwnParameters, AFreeCubesCentreMovesInTheBatchedEngine) {
     SceneOptions o;
     o.engine = engine;
     Scene scene(o);
-    scene.add_entity(Mjcf{.file = "", .xml = "<mujoco><worldbody><geom type='plane' size='0 0 .1'/><body name='cube' pos='0 0 2'>"
-                     "<freejoint/><inertial mass='1' diaginertia='.01 .02 .015' " + inertial +
-                     "/><geom type='box' size='.1 .1 .1'/></body></worldbody></mujoco>"});
+    scene.add_entity(Mjcf{.file = "",
+                          .xml = "<mujoco><worldbody><geom type='plane' size='0 0 .1'/><body name='cube' pos='0 0 2'>"
+                                 "<freejoint/><inertial mass='1' diaginertia='.01 .02 .015' " +
+                                 inertial + "/><geom type='box' size='.1 .1 .1'/></body></worldbody></mujoco>"});
     scene.build(2);
     if (moved) scene.set_parameter(Parameter::kLinkCom, std::vector<float>{0, 0, 0, .03f, .02f, -.01f}, Indices{1});
     scene.set_qvel(std::vector<float>{0, 0, 0, 1, 2, .5f});

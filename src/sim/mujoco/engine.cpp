@@ -416,7 +416,8 @@ class MujocoEngine final : public Engine {
         int n = 0, bytes = 0;
         void* const flags = mjb_expand(batch_.get(), frames, &n, &bytes);
         COHORT_CHECK(flags != nullptr || n == 0, "MuJoCo does not expand {}", frames);
-        if (n > 0) std::memset(flags, mjSAMEFRAME_NONE, static_cast<std::size_t>(n) * static_cast<std::size_t>(bytes * n_));
+        if (n > 0)
+          std::memset(flags, mjSAMEFRAME_NONE, static_cast<std::size_t>(n) * static_cast<std::size_t>(bytes * n_));
       }
     }
     expanded_.set(static_cast<std::size_t>(parameter));
@@ -431,7 +432,8 @@ class MujocoEngine final : public Engine {
         COHORT_THROW_UNLESS(
             static_cast<float>(row[i]) == static_cast<float>(model_value(parameter, static_cast<std::size_t>(i))),
             "environment {} has impossible parameters: {}[{}] of link `{}` is another than the model's, whose inertia "
-            "MuJoCo simplifies because its centre is the link's origin; give its inertial in the file a pos of 1e-6, or "
+            "MuJoCo simplifies because its centre is the link's origin; give its inertial in the file a pos of 1e-6, "
+            "or "
             "take the engine `batched`",
             env, parameter_name(parameter), i, info_.links[static_cast<std::size_t>(b)].name);
       }
@@ -450,9 +452,7 @@ class MujocoEngine final : public Engine {
 
   std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
 
-  mjtNum model_value(Parameter parameter, std::size_t i) const {
-    return field_of(*model_, parameter).values[i];
-  }
+  mjtNum model_value(Parameter parameter, std::size_t i) const { return field_of(*model_, parameter).values[i]; }
 
   /// envs: null for all.
   void forward_of(const std::int32_t* envs, int n) {

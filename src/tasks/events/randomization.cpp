@@ -95,8 +95,7 @@ class Reader {
       const auto found = std::ranges::find(entities_, entity_, &sim::EntityInfo::name);
       std::vector<std::string> known;
       for (const sim::EntityInfo& e : entities_) known.push_back(e.name);
-      COHORT_THROW_UNLESS(found != entities_.end(), "there is no entity '{}'; there is {}", entity_,
-                          join(known, ", "));
+      COHORT_THROW_UNLESS(found != entities_.end(), "there is no entity '{}'; there is {}", entity_, join(known, ", "));
       own_ = &*found;
     }
     read_mode();
@@ -180,12 +179,11 @@ class Reader {
 
   static DrawRange range_of(const Json& value, const std::string& what, RandomDistribution distribution) {
     const bool number = value.is_number();
-    COHORT_THROW_UNLESS(number || (value.is_array() && value.size() == 2 && value[0].is_number() &&
-                                   value[1].is_number()),
-                        "{} is {}: {} needed", what, value.dump(),
-                        distribution == RandomDistribution::kGaussian
-                            ? "[mean, standard deviation] is"
-                            : "a number, or two, [low, high], are");
+    COHORT_THROW_UNLESS(
+        number || (value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number()),
+        "{} is {}: {} needed", what, value.dump(),
+        distribution == RandomDistribution::kGaussian ? "[mean, standard deviation] is"
+                                                      : "a number, or two, [low, high], are");
     const DrawRange r = number ? DrawRange{value.get<double>(), value.get<double>()}
                                : DrawRange{value[0].get<double>(), value[1].get<double>()};
     COHORT_THROW_UNLESS(std::isfinite(r.low) && std::isfinite(r.high), "{} is {}: finite numbers are needed", what,
@@ -424,7 +422,8 @@ class Reader {
     };
     take("d", {1, 2, 3}), take("t", {7, 8, 9});
     for (std::size_t i = 0; i < 10; ++i) take(kNames[i], {i});
-    COHORT_THROW_UNLESS(any, "pseudo_inertia needs alpha_range, d_range, t_range or another of its ranges: [low, high]");
+    COHORT_THROW_UNLESS(any,
+                        "pseudo_inertia needs alpha_range, d_range, t_range or another of its ranges: [low, high]");
     COHORT_THROW_UNLESS(out_.distribution != RandomDistribution::kLogUniform,
                         "pseudo_inertia's numbers are exponents, around 0: uniform or gaussian are meant for them");
     for (const int link : links())
@@ -432,11 +431,12 @@ class Reader {
   }
 
   void joint_range() {
-    const std::vector<int> all = chosen<sim::JointInfo>(info_.joints, "joints", "joint",
-                                                        [](const sim::JointInfo& j) { return j.limited; });
+    const std::vector<int> all =
+        chosen<sim::JointInfo>(info_.joints, "joints", "joint", [](const sim::JointInfo& j) { return j.limited; });
     for (const int j : all) {
       const sim::JointInfo& joint = info_.joints[static_cast<std::size_t>(j)];
-      COHORT_THROW_UNLESS(joint.limited, "the joint '{}' has no limits in the model: give it a range there", joint.name);
+      COHORT_THROW_UNLESS(joint.limited, "the joint '{}' has no limits in the model: give it a range there",
+                          joint.name);
     }
     components(Parameter::kJointRange, all, 2, {0, 1});
   }
@@ -451,7 +451,8 @@ class Reader {
     const double lower = out_.operation == RandomOperation::kScale ? 1 : -1;
     for (std::size_t t = 0; t < all.size(); ++t) {
       const sim::ActuatorInfo& actuator = info_.actuators[static_cast<std::size_t>(all[t])];
-      COHORT_THROW_UNLESS(fits(actuator), "the actuator '{}' has no force range in the model: give it a forcerange there",
+      COHORT_THROW_UNLESS(fits(actuator),
+                          "the actuator '{}' has no force range in the model: give it a forcerange there",
                           actuator.name);
       const auto& range = ranges.of[t][0];
       if (!range) continue;
@@ -679,8 +680,9 @@ LinkInertia perturbed(const LinkInertia& inertia, const std::array<double, 10>& 
 }
 
 bool is_randomization(const std::string& kind) {
-  return std::ranges::any_of(
-      kRandomizations, [&](const RandomizationKind& k) { return kind == k.name || (k.alias != nullptr && kind == k.alias); });
+  return std::ranges::any_of(kRandomizations, [&](const RandomizationKind& k) {
+    return kind == k.name || (k.alias != nullptr && kind == k.alias);
+  });
 }
 
 Randomization read_randomization(JsonSection& section, const std::string& name, const sim::ModelInfo& info,

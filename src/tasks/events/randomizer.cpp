@@ -139,7 +139,8 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
   if (envs.empty() || all_.empty()) return;
   sim::Engine& engine = scene_.engine();
   for (const Prepared& p : all_)
-    for_each_parameter(p, [&](sim::Parameter which) { parameters_[at(static_cast<int>(which))] = engine.parameter(which); });
+    for_each_parameter(
+        p, [&](sim::Parameter which) { parameters_[at(static_cast<int>(which))] = engine.parameter(which); });
   if (pushes_) forces_ = engine.host_view(sim::Field::kXfrcApplied, sim::Access::kWrite);
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
@@ -150,7 +151,8 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
         p.next[at(env)] = steps_until_next(p, keys[i], 0);
         for (std::size_t k = 0; k < p.what.writes.size(); ++k) {
           const Randomization::Write& w = p.what.writes[k];
-          if (w.place == Randomization::Write::kParameter) set_real_at(parameters_[at(w.which)], env, w.item, p.base[k]);
+          if (w.place == Randomization::Write::kParameter)
+            set_real_at(parameters_[at(w.which)], env, w.item, p.base[k]);
           if (w.place == Randomization::Write::kTask)
             set_real_at(task_values(static_cast<TaskParameter>(w.which)), env, w.item, 0);
         }

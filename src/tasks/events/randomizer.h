@@ -38,9 +38,9 @@ class Randomizer {
  private:
   struct Prepared {
     Randomization what;
-    std::vector<double> base;  ///< of each write: the model's value
+    std::vector<double> base;           ///< of each write: the model's value
     std::vector<LinkInertia> inertias;  ///< the model's, of each of what.inertias
-    std::uint64_t id = 0;      ///< of its streams
+    std::uint64_t id = 0;               ///< of its streams
     /// Of kInterval, of each environment: control step of the next time, and how many there were.
     std::vector<std::int64_t> next, count;
   };

@@ -235,10 +235,9 @@ class FileTask final : public SceneTask {
     // The turn is about the world's axes, on top of where the body begins.
     const std::array<double, 4> a = quat_of_rpy(pose[3], pose[4], pose[5]);
     const double b[4] = {start.qpos[q + 3], start.qpos[q + 4], start.qpos[q + 5], start.qpos[q + 6]};
-    const double turned[4] = {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
-                              a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
-                              a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
-                              a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
+    const double turned[4] = {
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
     std::copy_n(turned, 4, start.qpos.begin() + static_cast<std::ptrdiff_t>(q + 3));
     for (std::size_t i = 0; i < 6; ++i) start.qvel[v + i] += velocity[i];
   }

@@ -46,7 +46,8 @@ COHORT_LANE typename L::V gravity_of(const ModelView& m, const Workspace<L>& w, 
 template <class L>
 COHORT_LANE void centre_of(const ModelView& m, const Workspace<L>& w, int link, typename L::V* centre) {
   using V = typename L::V;
-  for (int i = 0; i < 3; ++i) centre[i] = m.varies & kVariesCentre ? V(w.centres[3 * link + i]) : V(m.link[link].com[i]);
+  for (int i = 0; i < 3; ++i)
+    centre[i] = m.varies & kVariesCentre ? V(w.centres[3 * link + i]) : V(m.link[link].com[i]);
 }
 template <class L>
 COHORT_LANE typename L::V stiffness_of(const ModelView& m, const Workspace<L>& w, int joint) {
