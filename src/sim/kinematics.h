@@ -29,6 +29,15 @@ class Kinematics {
   /// Index of the named site; throws Error with the nearest name. Links are numbered as in ModelInfo.
   int site(const std::string& name) const;
 
+  /// Where a site stands on its link: with the link's pose (Field::kLinkPos, kLinkQuat, kLinkTwist) its own follows,
+  /// without MuJoCo and in any environment.
+  struct SiteFrame {
+    int link = 0;
+    std::array<double, 3> pos{};   ///< m, in the link's frame
+    std::array<double, 4> quat{};  ///< w x y z, likewise
+  };
+  SiteFrame site_frame(int site) const;
+
   struct Pose {
     std::array<double, 3> pos{};   ///< m, in the world
     std::array<double, 4> quat{};  ///< w x y z

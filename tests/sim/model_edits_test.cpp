@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "sim/edited_model.h"
+#include "sim/kinematics.h"
 #include "sim/scene.h"
 
 namespace cohort::sim {
@@ -193,6 +194,14 @@ TEST(ModelEdits, AddSensorsAtSitesAndLinks) {
   const auto value = [&](const char* sensor, int i) {
     return data[static_cast<std::size_t>(info.sensors[static_cast<std::size_t>(info.sensor(sensor))].address + i)];
   };
+  const Kinematics& kinematics = scene->kinematics();
+  const Kinematics::SiteFrame grip = kinematics.site_frame(kinematics.site("grip"));
+  EXPECT_EQ(grip.link, info.link("lower"));
+  EXPECT_EQ(grip.pos, (std::array<double, 3>{0.1, 0, 0}));
+  const Kinematics::SiteFrame made = kinematics.site_frame(kinematics.site("upper_imu"));
+  EXPECT_EQ(made.link, info.link("upper"));
+  EXPECT_EQ(made.pos, (std::array<double, 3>{0, 0, 0}));
+  EXPECT_EQ(made.quat, (std::array<double, 4>{1, 0, 0, 0}));
   // The arm reaches along the stand's x, which is the world's y, and holds still at first: it turns about z.
   EXPECT_NEAR(value("upper_imu_quat", 3), std::sin(std::acos(-1.0) / 4), 1e-12);
   EXPECT_EQ(value("imu_gyro", 2), 0);

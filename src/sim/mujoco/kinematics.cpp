@@ -68,6 +68,12 @@ int Kinematics::site(const std::string& name) const {
   throw Error(format("the model has no site `{}`{}", name, near.empty() ? "" : format(", is `{}` meant?", near)));
 }
 
+Kinematics::SiteFrame Kinematics::site_frame(int site) const {
+  const mjModel& m = *impl_->model;
+  COHORT_CHECK(site >= 0 && site < m.nsite, "site {} of {}", site, m.nsite);
+  return {static_cast<int>(m.site_bodyid[site]), numbers<3>(m.site_pos + 3 * site), numbers<4>(m.site_quat + 4 * site)};
+}
+
 Kinematics::Posture Kinematics::at(std::span<const double> qpos) const {
   const mjModel& m = *impl_->model;
   COHORT_CHECK(qpos.size() == static_cast<std::size_t>(m.nq), "{} coordinates of a model that has {}", qpos.size(),
