@@ -125,11 +125,11 @@ TEST(Randomization, WhatIsWrongIsSaidWithARemedy) {
 
 /// Drawn values of one environment whose episode has this key.
 std::vector<double> draw_one(const Randomization& r, Parameter parameter, std::uint64_t key) {
-  static const std::unique_ptr<sim::Scene> kScene = make_scene(1);
-  Randomizer randomizer({r}, *kScene, 0.02);
+  const std::unique_ptr<sim::Scene> scene = make_scene(1);
+  Randomizer randomizer({r}, *scene, 0.02);
   const std::int32_t env = 0;
   randomizer.reset({&env, 1}, {&key, 1});
-  return row(*kScene, parameter, 0);
+  return row(*scene, parameter, 0);
 }
 
 TEST(Randomization, TenThousandSeedsHaveTheDistributionsMeanAndRange) {
