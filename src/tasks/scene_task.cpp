@@ -508,6 +508,7 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   for (const std::int32_t env : envs)
     COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
   if (envs.empty()) return;
+  before_reset(envs);
   sim::Engine& engine = scene_.engine();
   engine.reset(envs);
   const sim::ModelInfo& model = scene_.info();

@@ -240,6 +240,8 @@ class SceneTask : public Task {
 
   /// random: keyed by the episode's seed alone.
   virtual void start(int env, const RandomStream& random, Start& start) = 0;
+  /// Before the episodes of these environments end: their states are still there.
+  virtual void before_reset(std::span<const std::int32_t>) {}
   /// After start() of all environments whose episodes begin: for what is written to many at once.
   virtual void after_start(std::span<const std::int32_t>) {}
   /// Before a control period, for all environments, from the thread that steps.

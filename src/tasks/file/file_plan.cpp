@@ -80,6 +80,7 @@ class PlanReader {
       root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
       root.in("events", [&](JsonSection& s) { read_events(s, names); });
+      root.in("curriculum", [&](JsonSection& s) { read_curriculum(s); });
       root.in("ppo", [&](JsonSection& s) { read_ppo(s); });
       stop_if_wrong();
       plan_.control = control.compile(), plan_.control_memories = control.memories();
@@ -939,6 +940,7 @@ class PlanReader {
     const Expr during = g.memory(place, 1, next.size());
     g.keep(during, next);
     names.add_command(name, {.next = next, .during = during});
+    commands_.insert(name);
   }
 
   // ---- events
@@ -1020,6 +1022,25 @@ class PlanReader {
     g.store(array, entity.free_dof, g.select(now, g.add(before, change), before), true);
   }
 
+  void read_curriculum(JsonSection& curriculum) {
+    each(curriculum, [&](const std::string& name, const Json& value) {
+      JsonSection s(value, curriculum.path() + "." + name, wrong_);
+      std::string type = name;
+      s.take("type", type);
+      COHORT_THROW_UNLESS(type == "terrain_levels", "there is no curriculum '{}'; there is terrain_levels", type);
+      COHORT_THROW_UNLESS(plan_.terrain != nullptr, "terrain_levels needs a terrain in the scene");
+      COHORT_THROW_UNLESS(plan_.model.of_robot().free_qpos >= 0, "terrain_levels needs a robot that walks");
+      plan_.terrain_levels = "twist";
+      s.take("command_name", plan_.terrain_levels);
+      COHORT_THROW_UNLESS(commands_.contains(plan_.terrain_levels), "there is no command '{}'", plan_.terrain_levels);
+      plan_.first_levels = plan_.terrain->num_levels;
+      int most = plan_.first_levels - 1;
+      s.take("max_init_terrain_level", most);
+      COHORT_THROW_UNLESS(most >= 0, "max_init_terrain_level is {}: at least 0", most);
+      plan_.first_levels = std::min(plan_.first_levels, most + 1);
+    });
+  }
+
   void read_ppo(JsonSection& section) {
     each(section, [&](const std::string& name, const Json& value) {
       const std::function<void(const std::string&, const Json&)> add = [&](const std::string& path, const Json& v) {
@@ -1042,6 +1063,7 @@ class PlanReader {
   Json joint_pos_, kept_;
   std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
+  std::set<std::string> commands_;
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
 };

@@ -52,6 +52,9 @@ struct FilePlan {
   std::vector<sim::Field> leaves;
   std::vector<ResetEvent> resets;
   std::vector<Randomization> randomizations;
+  /// `curriculum.terrain_levels`: the command whose distance counts; "": there is none, and levels are drawn.
+  std::string terrain_levels;
+  int first_levels = 0;  ///< levels that first episodes are drawn from
   std::vector<std::string> ppo;  ///< key=value of `cohort train ppo`
 };
 

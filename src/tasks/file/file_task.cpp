@@ -10,12 +10,14 @@
 #include "core/fnv.h"
 #include "core/format.h"
 #include "core/log.h"
+#include "core/real_at.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
 #include "tasks/events/randomizer.h"
 #include "tasks/file/file_plan.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
+#include "tasks/terrain/terrain_level.h"
 
 namespace cohort::tasks {
 
@@ -116,8 +118,17 @@ class Evaluator {
     e.steps = reinterpret_cast<const long long*>(steps);
     e.active = active;
     e.n_pad = n_pad_;
+    e.ground = ground_;
     static const terms::RunRange run_range = runner();
     run_range(e, first, (last + 15) / 16 * 16, at);
+  }
+
+  void set_ground(const sim::TerrainView& ground) { ground_ = ground; }
+  /// What is remembered of an environment by this name; 0 where the program has no such memory.
+  float remembered(const std::string& name, int row, int env) const {
+    for (const terms::MemorySlot& slot : slots_)
+      if (slot.name == name) return memory_[static_cast<std::size_t>((slot.first + row) * n_pad_ + env)];
+    return 0;
   }
 
   void visit(StateVisitor& state, const std::string& prefix, int n_envs) {
@@ -134,6 +145,7 @@ class Evaluator {
   std::vector<terms::MemorySlot> slots_;
   std::vector<Array> arrays_;
   std::int64_t n_pad_;
+  sim::TerrainView ground_{};
   mutable std::vector<float> memory_;  // [row][environment]
 };
 
@@ -191,7 +203,13 @@ class FileTask final : public SceneTask {
         success_(static_cast<std::size_t>(n_pad_)),
         terminated_(success_.size()),
         truncated_(success_.size()),
-        randomizer_(plan_->randomizations, scene(), spec().control_period) {}
+        randomizer_(plan_->randomizations, scene(), spec().control_period),
+        walks_(plan_->terrain_levels.empty() ? 0 : static_cast<std::size_t>(n_envs())) {
+    if (plan_->terrain != nullptr && !plan_->terrain->is_flat()) {
+      control_.set_ground(plan_->terrain->view());
+      judge_.set_ground(plan_->terrain->view());
+    }
+  }
 
   void start(int env, const RandomStream& random, Start& start) override {
     const auto e = static_cast<std::size_t>(env);
@@ -199,7 +217,7 @@ class FileTask final : public SceneTask {
     std::ranges::copy(plan_->model.qpos, start.qpos.begin());
     std::ranges::copy(plan_->model.ctrl, start.ctrl.begin());
     const std::uint64_t key = key_of(e);
-    if (plan_->terrain != nullptr) place_on_terrain(key, start);
+    if (plan_->terrain != nullptr) place_on_terrain(env, key, start);
     for (const ResetEvent& event : plan_->resets) {
       const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a(event.name) & 0xffffffff, 0);
       if (event.kind == ResetEvent::kBase)
@@ -224,16 +242,51 @@ class FileTask final : public SceneTask {
     randomizer_.step(steps(), random_keys_);
   }
 
-  /// Moves the robot to the patch that the episode's seed chooses.
-  void place_on_terrain(std::uint64_t key, Start& start) const {
+  /// How far the robots have come, for the levels at which they begin again.
+  void before_reset(std::span<const std::int32_t> envs) override {
+    if (plan_->terrain_levels.empty()) return;
+    const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
+    const std::int64_t base = plan_->model.of_robot().free_qpos;
+    const std::string command = "commands." + plan_->terrain_levels;
+    for (const std::int32_t env : envs) {
+      Walk& walk = walks_[static_cast<std::size_t>(env)];
+      walk.ended = walk.begun != 0 && steps()[static_cast<std::size_t>(env)] > 0;
+      if (!walk.ended) continue;
+      walk.distance = std::hypot(real_at(qpos, env, base) - walk.from[0], real_at(qpos, env, base + 1) - walk.from[1]);
+      walk.commanded = std::hypot(static_cast<double>(judge_.remembered(command, 0, env)),
+                                  static_cast<double>(judge_.remembered(command, 1, env))) *
+                       plan_->spec.control_period * static_cast<double>(spec().horizon);
+    }
+  }
+
+  /// The level at which an episode begins: by the curriculum, or drawn.
+  int level_of(int env, const RandomStream& draws) {
+    const GeneratedTerrain& ground = *plan_->terrain;
+    if (plan_->terrain_levels.empty())
+      return static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
+    Walk& walk = walks_[static_cast<std::size_t>(env)];
+    if (walk.begun == 0)
+      walk.level = static_cast<std::int32_t>(draws.below(0, static_cast<std::uint32_t>(plan_->first_levels)));
+    else if (walk.ended)
+      walk.level = next_terrain_level({walk.level, walk.distance, walk.commanded}, ground.num_levels, ground.patch_size,
+                                      static_cast<double>(draws.uniform(2)));
+    walk.begun = 1, walk.ended = false;
+    return walk.level;
+  }
+
+  /// Moves the robot to the patch that the episode's seed chooses, of the level that the curriculum has come to.
+  void place_on_terrain(int env, std::uint64_t key, Start& start) {
     const GeneratedTerrain& ground = *plan_->terrain;
     const int base = plan_->model.of_robot().free_qpos;
     if (base < 0) return;  // it stands where it is fixed
     const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a("terrain") & 0xffffffff, 0);
-    const auto level = static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
+    const int level = level_of(env, draws);
     const auto column = static_cast<int>(draws.below(1, static_cast<std::uint32_t>(ground.num_columns)));
     const auto& middle = ground.spawn(level, column);
     for (std::size_t i = 0; i < 3; ++i) start.qpos[static_cast<std::size_t>(base) + i] += static_cast<double>(middle[i]);
+    if (walks_.empty()) return;
+    Walk& walk = walks_[static_cast<std::size_t>(env)];
+    for (std::size_t i = 0; i < 2; ++i) walk.from[i] = start.qpos[static_cast<std::size_t>(base) + i];
   }
 
   void reset_base(const ResetEvent& event, const RandomStream& random, Start& start) const {
@@ -355,12 +408,25 @@ class FileTask final : public SceneTask {
     control_.visit(state, "control.", n);
     judge_.visit(state, "", n);
     randomizer_.visit(state);
+    if (!plan_->terrain_levels.empty()) {
+      state.add("terrain.begun", walks_, &Walk::begun);
+      state.add("terrain.level", walks_, &Walk::level);
+      state.add("terrain.from", walks_, &Walk::from);
+    }
   }
 
   // What one environment at a time would do: ranges do it.
   void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
   void observe(int, const EnvState&, ObservationRows&) override {}
   Judgement judge(int, const EnvState&, Terms&) override { return {}; }
+
+  /// What the curriculum of levels remembers of an environment.
+  struct Walk {
+    std::int32_t begun = 0, level = 0;
+    std::array<double, 2> from{};            // m, where the episode has begun
+    double distance = 0, commanded = 0;      // m, of the episode that ends
+    bool ended = false;
+  };
 
   std::unique_ptr<FilePlan> plan_;
   std::int64_t n_pad_;
@@ -371,6 +437,7 @@ class FileTask final : public SceneTask {
   std::vector<float> terms_;
   std::vector<std::uint8_t> success_, terminated_, truncated_;
   Randomizer randomizer_;
+  std::vector<Walk> walks_;
   std::vector<std::uint64_t> random_keys_;  // scratch
 };
 

@@ -7,6 +7,7 @@
 #include "core/format.h"
 #include "tasks/events/randomization.h"
 #include "tasks/file/patterns.h"
+#include "tasks/terrain/scan_pattern.h"
 
 namespace cohort::tasks {
 
@@ -44,6 +45,9 @@ constexpr QuantityEntry kQuantities[] = {
     {"base.angular_velocity_world", "3", "rad/s", ""},
     {"base.projected_gravity", "3", "1", "direction of gravity in the base's frame"},
     {"base.heading", "1", "rad", "direction of the base's x axis"},
+    {"base.height", "1", "m", "of the base over the ground below it"},
+    {"ground_height", "k", "m", "ground_height(x): of the ground below points (x, y, ...), in the world"},
+    {"height_scan", "k", "m", "height_scan(size x, size y, resolution): base over the ground at a grid turned with its heading"},
     {"link_position", "k x 3", "m", "link_position(\"PATTERN\"): of links, in the world"},
     {"link_quaternion", "k x 4", "1", "likewise"},
     {"link_velocity", "k x 3", "m/s", "of links' origins, in the world"},
@@ -237,6 +241,10 @@ Expr Quantities::of_entity(const TaskModel::Entity& entity, const std::string& w
     const Expr forward = g_.rotate(quaternion(), g_.constant({1, 0, 0}), false);
     return g_.binary(Op::kAtan2, g_.columns(forward, {1}), g_.columns(forward, {0}));
   }
+  if (what == "height") {
+    const Expr position = of_entity(entity, "position");
+    return g_.subtract(g_.columns(position, {2}), g_.ground_height(position));
+  }
   // A free joint's velocity: linear in the world, angular in the body's frame.
   if (what == "linear_velocity_world") return moving(), field(Field::kQvel, range(entity.free_dof, 3));
   if (what == "linear_velocity")
@@ -251,7 +259,8 @@ Expr Quantities::of_entity(const TaskModel::Entity& entity, const std::string& w
                                        "linear_velocity_world",
                                        "angular_velocity_world",
                                        "projected_gravity",
-                                       "heading"};
+                                       "heading",
+                                       "height"};
   const std::string near = config::nearest(what, known);
   throw Error(format("{} has no '{}'{}; it has {}", entity.name, what,
                      near.empty() ? "" : format(", did you mean '{}'?", near), cohort::join(known, ", ")));
@@ -332,6 +341,40 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     const Expr force = force_on(texts_of(name, arguments), name, name.starts_with("other"));
     value = name.ends_with("force") ? force
                                     : g_.compare(Op::kLess, g_.constant(0), g_.reduce(Op::kSumOfSquares, force));
+    return true;
+  }
+  if (name == "ground_height") {
+    COHORT_THROW_UNLESS(arguments.size() == 1 && std::holds_alternative<Expr>(arguments[0]),
+                        "ground_height(x) takes points: (x, y, ...)");
+    value = g_.ground_height(std::get<Expr>(arguments[0]));
+    return true;
+  }
+  if (name == "height_scan") {
+    std::vector<float> numbers;
+    for (const Argument& argument : arguments) {
+      const Expr* const e = std::get_if<Expr>(&argument);
+      const std::vector<float> constant = e == nullptr ? std::vector<float>() : g_.constant_value(*e);
+      COHORT_THROW_UNLESS(constant.size() == 1, "height_scan(size x, size y, resolution) takes three numbers");
+      numbers.push_back(constant[0]);
+    }
+    COHORT_THROW_UNLESS(numbers.size() == 3, "height_scan(size x, size y, resolution) takes three numbers");
+    ScanSettings settings;
+    settings.size = {static_cast<double>(numbers[0]), static_cast<double>(numbers[1])};
+    settings.resolution = static_cast<double>(numbers[2]);
+    const TaskModel::Entity& robot = model_.of_robot();
+    const Expr position = of_entity(robot, "position"), heading = of_entity(robot, "heading");
+    const Expr c = g_.unary(Op::kCosine, heading), s = g_.unary(Op::kSine, heading);
+    std::vector<float> xs, ys;
+    for (const std::array<float, 2>& point : scan_points(settings)) xs.push_back(point[0]), ys.push_back(point[1]);
+    const int n = static_cast<int>(xs.size());
+    const Expr x = g_.constant(xs), y = g_.constant(ys);
+    const Expr at_x = g_.add(g_.columns(position, {0}), g_.subtract(g_.multiply(c, x), g_.multiply(s, y)));
+    const Expr at_y = g_.add(g_.columns(position, {1}), g_.add(g_.multiply(s, x), g_.multiply(c, y)));
+    // A row for each point.
+    std::vector<int> order;
+    for (int i = 0; i < n; ++i) order.push_back(i), order.push_back(n + i);
+    const Expr points = g_.reshape(g_.columns(g_.join({at_x, at_y}), order), n, 2);
+    value = g_.subtract(g_.columns(position, {2}), g_.ground_height(points));
     return true;
   }
   if (name == "sensor") {

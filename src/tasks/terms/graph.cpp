@@ -280,6 +280,15 @@ Expr Graph::quat_inverse(const Expr& q) {
   return binary(Op::kMultiply, q, constant({1, -1, -1, -1}));
 }
 
+Expr Graph::ground_height(const Expr& points) {
+  COHORT_THROW_UNLESS(points.cols >= 2, "a point has x and y, and {} are given", shape_text(points));
+  Node node;
+  node.op = Op::kGroundHeight;
+  node.size = points.rows, node.m = points.cols;
+  node.inputs = {points.node};
+  return {add_node(std::move(node)), 1, points.rows};
+}
+
 void Graph::store(int array, int first, const Expr& value, bool late) {
   stores_.push_back({array, first, value.node, late});
 }

@@ -84,6 +84,8 @@ class Graph {
   Expr rotate(Expr quat, Expr vector, bool inverse);
   Expr quat_multiply(Expr a, Expr b);
   Expr quat_inverse(const Expr& q);
+  /// m, below each row's point (x, y, ...).
+  Expr ground_height(const Expr& points);
   /// All rows behind each other.
   Expr flat(const Expr& a) { return reshape(a, 1, a.size()); }
 

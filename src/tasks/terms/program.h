@@ -6,6 +6,7 @@
 #pragma once
 
 #include "sim/kernels/lane/lane.h"
+#include "tasks/terrain/terrain_height.h"
 
 namespace cohort::tasks::terms {
 
@@ -58,6 +59,7 @@ enum class Op : int {
   kRotate,         ///< vector b by quaternion a
   kRotateInverse,  ///< vector b into the frame of quaternion a
   kQuatMultiply,
+  kGroundHeight,  ///< of rows of a, (x, y, ...) of m numbers: m, in the world; 0 without a height field
   // Where numbers go, in the lanes that are active.
   kStore,        ///< array b, value index[c + i], = a[i]
   kStoreMemory,  ///< memory row b + i = a[i]
@@ -95,6 +97,7 @@ struct Evaluation {
   const long long* steps = nullptr;    ///< control steps since the reset
   const unsigned char* active = nullptr;  ///< 1: the environment is evaluated; padded environments are not
   long long n_pad = 0;                 ///< environments from row to row of memory and keys
+  sim::TerrainView ground{};           ///< without heights: level, at 0
 };
 
 /// Ten rounds of Philox4x32 (core/philox.h) in every lane; counter (c0, c1, c2, step), key (k0, k1).
@@ -453,6 +456,11 @@ struct ProgramLane {
           break;
         case Op::kQuatMultiply:
           for (int i = 0; i < in.n; i += 4) quat_multiply(out + i, a + i * in.sa, r + in.b + i * in.sb);
+          break;
+        case Op::kGroundHeight:
+          for (int i = 0; i < in.n; ++i)
+            out[i] = e.ground.heights == nullptr ? V(0.0f)
+                                                 : sim::terrain_height(e.ground, a[i * in.m], a[i * in.m + 1]);
           break;
         case Op::kStore:
           for (int i = 0; i < in.n; ++i) store_to(e.arrays[in.b], e.index[in.c + i], first, active, a[i * in.sa]);

@@ -86,6 +86,7 @@ GeneratedTerrain generate_terrain(const TerrainSettings& s) {
   ground.rows = e.rows, ground.cols = e.cols, ground.cell = s.horizontal_scale;
   ground.x = -(e.cols - 1) * s.horizontal_scale / 2, ground.y = -(e.rows - 1) * s.horizontal_scale / 2;
   ground.heights.assign(static_cast<std::size_t>(e.rows) * static_cast<std::size_t>(e.cols), 0.0f);
+  ground.patch_size = s.size[0];
   ground.num_levels = s.num_rows, ground.num_columns = s.num_cols;
   std::vector<float> patch(static_cast<std::size_t>(e.nx) * static_cast<std::size_t>(e.ny));
   const int reach = static_cast<int>(std::floor(kSpawnReach / s.horizontal_scale + 1e-6));

@@ -23,6 +23,7 @@ struct GeneratedTerrain {
   double cell = 0;                                 ///< m
   double x = 0, y = 0;                             ///< m: where heights[0] stands; the middle of all is the origin
   std::vector<float> heights;                      ///< (rows, cols), m
+  double patch_size = 0;                           ///< m, of a patch along x
   int num_levels = 0, num_columns = 0;             ///< patches along x (difficulty) and y
   std::vector<std::array<float, 3>> spawn_points;  ///< m, (num_levels, num_columns): middle of a patch, on the ground
   std::vector<int> kinds;                          ///< (num_levels, num_columns): which of settings.sub_terrains
