@@ -1,6 +1,6 @@
 // `cohort convert-weights`: the executable cohort-convert-weights, which `cohort` becomes. PyTorch's files to
 // safetensors; with a configuration, weights of a diffusion policy under our names to the state dict of the Python
-// reference, and back.
+// reference, and back; a run to the folder in which LeRobot keeps a policy.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -13,8 +13,10 @@
 #include "core/config.h"
 #include "core/files.h"
 #include "policies/algorithm.h"
+#include "policies/lerobot_folder.h"
 #include "policies/policy_settings.h"
 #include "policies/reference_weights.h"
+#include "weights/checkpoint.h"
 #include "weights/safetensors.h"
 #include "weights/weight_files.h"
 
@@ -36,18 +38,49 @@ policies::PolicySettings model_of(const std::string& path) {
   return policies::without_files(std::move(model));
 }
 
+/// A run, or one of its checkpoints, as LeRobot keeps a policy.
+int to_lerobot(const std::string& input, const std::string& output, const policies::LeRobotWriting& wanted) {
+  const weights::ResumePoint point = weights::find_resume_point(input, {}, weights::CheckpointParts::kWeights).value();
+  for (const std::string& line : policies::write_lerobot_folder(point.content, point.path.string(), output, wanted))
+    std::puts(line.c_str());
+  std::puts(
+      format("{}: step {} as LeRobot's folder; it acts here with --policy {}", output, point.content.state.step, output)
+          .c_str());
+  return 0;
+}
+
 int run_convert(const std::vector<std::string>& words) {
   std::string configuration, input, output, to;
-  CLI::App app("Weights as safetensors; with a configuration, to the names of the Python reference and back.",
-               "cohort convert-weights");
-  app.add_option("INPUT", input, "file or folder: .safetensors, or PyTorch's .bin, .pt, .pth; read, never executed")
+  policies::LeRobotWriting wanted;
+  CLI::App app(
+      "Weights as safetensors; with a configuration, to the names of the Python reference and back; or a run of a "
+      "policy "
+      "as LeRobot's folder.",
+      "cohort convert-weights");
+  app.add_option(
+         "INPUT", input,
+         "file or folder: .safetensors, or PyTorch's .bin, .pt, .pth; read, never executed. For --to lerobot: a run "
+         "or checkpoint")
       ->required();
-  app.add_option("OUTPUT", output, "safetensors file to write")->required();
+  app.add_option("OUTPUT", output, "safetensors file to write; for --to lerobot a folder")->required();
   app.add_option("--config", configuration,
                  "config.json of the run whose policy it is; without it, names and types stay");
-  app.add_option("--to", to, "reference: its keys, .module. and repeated tensors included; cohort: ours")
-      ->check(CLI::IsMember({"reference", "cohort"}));
+  app.add_option(
+         "--to", to,
+         "reference: its keys, .module. and repeated tensors included; cohort: ours; lerobot: the folder of a policy "
+         "of LeRobot's")
+      ->check(CLI::IsMember({"reference", "cohort", "lerobot"}));
+  app.add_option("--data-set,--data_set", wanted.data_set,
+                 "for --to lerobot, of data.paths: whose statistics it takes, where each set has its own");
+  app.add_option("--environment-state,--environment_state", wanted.environment_state,
+                 "for --to lerobot: the vectors that are the environment's state, a,b; ACT's settings say it")
+      ->delimiter(',');
   if (const auto code = parse_arguments(app, words)) return *code;
+  if (to == "lerobot") {
+    if (!configuration.empty())
+      throw UsageError("--to lerobot takes a run, which holds its configuration: no --config");
+    return to_lerobot(input, output, wanted);
+  }
   if (configuration.empty() != to.empty())
     throw UsageError("--config and --to belong together; without both, names and types stay as they are");
   if (configuration.empty()) {

@@ -15,6 +15,7 @@ const Register kConvertWeights({"convert-weights",
 const Register kCollect({"collect", "record episodes of a task as a data set", {}, "cohort-collect"});
 const Register kEvaluate(
     {"evaluate", "run policies in simulated tasks and say how often they succeed", {}, "cohort-evaluate"});
+const Register kExport({"export", "a trained policy as an ONNX file, with what it relies on", {}, "cohort-export"});
 const Register kServe(
     {"serve", "a trained policy for robots and simulators, by openpi's protocol", {}, "cohort-serve"});
 const Register kData({"data", "inspect, measure and convert data sets", {}, "cohort-data"});

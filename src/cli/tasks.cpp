@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/check_policy.h"
+#include "cli/check_rows.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/config.h"
@@ -125,18 +127,7 @@ bool print_check(const std::string& name, tasks::TaskSettings settings) {
     settings.n_envs = n_envs;
     return tasks::make_task(name, settings);
   });
-  using Outcome = tasks::CheckRow::Outcome;
-  std::string text;
-  std::int64_t failed = 0;
-  for (const tasks::CheckRow& row : rows) {
-    failed += row.outcome == Outcome::kFail;
-    const char* word = row.outcome == Outcome::kPass ? "pass" : row.outcome == Outcome::kFail ? "FAIL" : "-";
-    text += format("{:<12}  {:<4}  {}\n", row.name, word, row.found);
-    if (!row.remedy.empty()) text += format("{:<12}        do: {}\n", "", row.remedy);
-  }
-  text += failed == 0 ? format("{} passes", name) : format("{}: {} of {} checks failed", name, failed, rows.size());
-  std::puts(text.c_str());
-  return failed == 0;
+  return print_check_rows(rows, format("{} passes", name), name);
 }
 
 /// What `--picture` asks for.
@@ -183,8 +174,14 @@ int run_tasks(const std::vector<std::string>& arguments) {
   std::string libero;
   app.add_option("--libero", libero, "folder of LIBERO's scenes (`cohort export-libero`); else COHORT_LIBERO's");
   int episodes = 0;
-  app.add_option("--episodes", episodes, "run the expert in so many seeds, and tell its success")
+  app.add_option("--episodes", episodes,
+                 "run the expert in so many seeds, and tell its success; of --check-policy: so many, not 20")
       ->check(CLI::Range(1, 100000));
+  PolicyCheck policy;
+  CLI::Option* const checks_policy = app.add_option("--check-policy,--check_policy", policy.file,
+                                                    "play an ONNX file in it, and name what is in another order or "
+                                                    "scale: observations, joints, pose, gains, actions, "
+                                                    "control period; the exit code is 1 where something is");
   bool terms = false;
   app.add_flag("--terms", terms, "list the terms, quantities and functions of tasks from files (NAME.yaml)");
   bool check = false;
@@ -196,20 +193,30 @@ int run_tasks(const std::vector<std::string>& arguments) {
   settings.pictures = {.height = 480, .width = 640};
   CLI::Option* const wanted = app.add_option("--picture", picture.file, "write a picture of an episode to this .png");
   app.add_option("--camera", picture.camera, "the picture's; the task's first where not given")->needs(wanted);
-  app.add_option("--seed", picture.seed, "the episode's")->needs(wanted)->capture_default_str();
+  CLI::Option* const seed =
+      app.add_option("--seed", picture.seed, "the episode's, or the first one's of --check-policy")
+          ->capture_default_str();
   app.add_option("--steps", picture.steps, "steps of the expert before the picture")
       ->needs(wanted)
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco; else the task's own")->needs(wanted);
   if (const auto code = parse_arguments(app, arguments)) return *code;
+  if (*seed && !*wanted && !*checks_policy)
+    throw UsageError("--seed: of which episode? It goes with --picture or --check-policy");
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
   if (terms) {
     list_terms();
   } else if (name.empty()) {
     if (!picture.file.empty()) throw UsageError("--picture: of which task? `cohort tasks NAME --picture FILE.png`");
     if (check) throw UsageError("--check: of which task? `cohort tasks NAME --check`");
+    if (!policy.file.empty())
+      throw UsageError("--check-policy: in which task? `cohort tasks NAME --check-policy FILE`");
     list_tasks();
+  } else if (*checks_policy) {
+    if (episodes > 0) policy.episodes = episodes;
+    policy.seed = picture.seed;
+    return print_policy_check(name, settings, policy) ? 0 : 1;
   } else if (check) {
     return print_check(name, settings) ? 0 : 1;
   } else if (!picture.file.empty()) {

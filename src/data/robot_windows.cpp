@@ -163,8 +163,17 @@ void describe(config::Fields& fields, RobotDataSettings& s) {
   fields.add("threads", s.threads, "for opening; 0: one per core");
 }
 
+namespace {
+
+/// Without cameras no frame is made, and none needs a size.
+std::vector<std::string> transforms_of(const RobotDataSettings& s) {
+  return s.images.empty() && s.image_transforms.empty() ? RobotDataSettings().image_transforms : s.image_transforms;
+}
+
+}  // namespace
+
 struct RobotWindows::Impl {
-  explicit Impl(const RobotDataSettings& wanted) : settings(wanted), pipeline(wanted.image_transforms) {
+  explicit Impl(const RobotDataSettings& wanted) : settings(wanted), pipeline(transforms_of(wanted)) {
     check_settings();
     threads = settings.threads > 0 ? settings.threads : available_cores();
     names.emplace(settings.names, settings.paths.size());

@@ -37,6 +37,15 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
                               : at::conv2d(x, weight_, bias, stride_, padding_);
 }
 
+at::Tensor Convolution::forward_scaled(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift) const {
+  COHORT_CHECK(!settings_.transposed && !bias_.defined(), "only a plain convolution without bias is scaled");
+  std::vector<std::int64_t> of_channel(static_cast<std::size_t>(weight_.dim()), 1);
+  of_channel[0] = scale.size(0);
+  const at::Tensor weight = weight_ * scale.view(of_channel);
+  return stride_.size() == 1 ? at::conv1d(x, weight, shift, stride_, padding_)
+                             : at::conv2d(x, weight, shift, stride_, padding_);
+}
+
 void Convolution::initialise(Initialiser& initialiser) {
   if (start_ == Start::kFanOutNormal)
     initialiser.normal(

@@ -31,6 +31,9 @@ class Convolution : public torch::nn::Module, public Initialised {
   /// `dimensions`: 1 for x (B, C, L), 2 for x (B, C, H, W).
   Convolution(int dimensions, const ConvolutionSettings& settings, Start start = Start::kFanInUniform);
   at::Tensor forward(const at::Tensor& x) const;
+  /// scale * forward(x) + shift per output channel, (out) each, in the pass of the convolution alone. Without a bias of
+  /// its own, and not transposed.
+  at::Tensor forward_scaled(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift) const;
   void initialise(Initialiser& initialiser) override;
   const at::Tensor& weight() const { return weight_; }
 

@@ -32,6 +32,7 @@ class JsonSection;
 
 namespace cohort::policies {
 
+struct LeRobotPolicy;
 struct RobomimicPolicy;
 
 /// A word of `cohort train` that trains one algorithm, with its reference's defaults.
@@ -163,6 +164,17 @@ class Algorithm {
   virtual void read_robomimic(config::JsonSection&, PolicySettings&, RobomimicPolicy&) const {}
   /// Fits the settings to the DROID fork's RLDS pipeline; a text: why that cannot be.
   virtual std::string fit_robomimic_stream(PolicySettings&) const { return ""; }
+
+  // LeRobot's folders (policies/lerobot_folder.h)
+
+  /// What config.json of such a folder calls it in "type"; empty: LeRobot has no such policy, or its weights differ.
+  virtual std::string lerobot_type() const { return ""; }
+  /// Its own fields of config.json as settings. Throws Error naming the field that cannot be honoured.
+  virtual void read_lerobot(const LeRobotPolicy&, PolicySettings&) const {}
+  virtual void write_lerobot(const PolicySettings&, LeRobotPolicy&) const {}
+  /// LeRobot's name of a weight, and ours of one of LeRobot's.
+  virtual std::string lerobot_weight(const std::string& own) const { return own; }
+  virtual std::string weight_of_lerobot(const std::string& theirs) const { return theirs; }
 
   // Command line
 

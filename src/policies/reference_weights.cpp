@@ -14,7 +14,8 @@ namespace cohort::policies {
 namespace {
 
 constexpr std::size_t kNamesPerList = 5;
-const std::string kTrunk = ".backbone.nets.";
+const std::string kTrunk = ".backbone.nets.";       // robomimic's image encoders
+const std::string kNamedTrunk = "model.backbone.";  // LeRobot's, whose children have torchvision's names
 
 void add(std::string& list, std::size_t& count, const std::string& name) {
   if (count++ < kNamesPerList) list += (list.empty() ? "" : ", ") + name;
@@ -71,6 +72,13 @@ std::string torchvision_name(const std::string& inside) {
   if (child == "0") return "conv1" + rest;
   if (child == "1") return "bn1" + rest;
   return format("layer{}{}", std::stoi(child) - 3, rest);
+}
+
+/// torchvision's name of a tensor of a trunk; empty: it is in none.
+std::string name_in_trunk(const std::string& name) {
+  if (name.starts_with(kNamedTrunk)) return name.substr(kNamedTrunk.size());
+  const std::size_t at = name.find(kTrunk);
+  return at == std::string::npos ? "" : torchvision_name(name.substr(at + kTrunk.size()));
 }
 
 /// A norm of the trunk: bn1.weight, layer1.0.bn2.bias, layer1.0.downsample.1.weight.
@@ -159,12 +167,11 @@ void load_backbones(torch::nn::Module& policy, const weights::NamedTensors& tens
   // Group norms, which have no running mean, begin at 1 and 0, as the reference's do.
   bool batch_norm = false, found_trunk = false;
   for (const auto& [name, tensor] : state)
-    batch_norm = batch_norm || (name.find(kTrunk) != std::string::npos && name.ends_with(".running_mean"));
+    batch_norm = batch_norm || (!name_in_trunk(name).empty() && name.ends_with(".running_mean"));
   for (const auto& [name, tensor] : state) {
-    const std::size_t at = name.find(kTrunk);
-    if (at == std::string::npos) continue;
+    const std::string theirs = name_in_trunk(name);
+    if (theirs.empty()) continue;
     found_trunk = true;
-    const std::string theirs = torchvision_name(name.substr(at + kTrunk.size()));
     if (!batch_norm && is_norm(theirs)) continue;
     const auto found = given.find(theirs);
     COHORT_THROW_UNLESS(found != given.end(),

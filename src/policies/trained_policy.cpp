@@ -23,6 +23,7 @@
 #include "models/policy_network.h"
 #include "policies/algorithm.h"
 #include "policies/instruction_embeddings.h"
+#include "policies/lerobot_folder.h"
 #include "policies/policy_settings.h"
 #include "policies/statistics_of_set.h"
 #include "tensors/convert.h"
@@ -46,7 +47,9 @@ struct TrainedPolicy::Impl {
         wanted.device);
     tensors::settle_processor();
     const weights::ResumePoint point =
-        weights::find_resume_point(path.string(), {}, weights::CheckpointParts::kWeights).value();
+        is_lerobot_folder(path)
+            ? weights::ResumePoint{path, read_lerobot_folder(path)}
+            : weights::find_resume_point(path.string(), {}, weights::CheckpointParts::kWeights).value();
     const std::string source = point.path.string();  // the checkpoint, where a run was named
     const weights::CheckpointContent& content = point.content;
     prepare(content.state.configuration, content.dataset_statistics, source, wanted);

@@ -4,6 +4,8 @@
 ///   policy.begin(environment);                                // at the start of its episode
 ///   const std::vector<float> actions = policy.act({0, 1}, {.low_dim = states});     // states (2, low_dim_width())
 ///
+/// A policy's folder as LeRobot writes it acts likewise (lerobot_folder.h).
+///
 /// How it acts is its network's own (models/policy_network.h): a diffusion policy by receding horizon, behaviour
 /// cloning by its memory; the weights are the moving average where there is one. The checkpoint holds all that is
 /// needed: neither the data nor the configuration they were trained with must be at hand.

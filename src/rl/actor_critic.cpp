@@ -134,6 +134,10 @@ at::Tensor ActorCritic::for_actor(const at::Tensor& normalised) const {
   return actor_width() == observation_width() ? normalised : normalised.index_select(-1, actor_columns_);
 }
 
+std::pair<at::Tensor, at::Tensor> ActorCritic::actors_normalisation() const {
+  return {moments_->shift().index_select(0, actor_columns_), moments_->divisor().index_select(0, actor_columns_)};
+}
+
 NetworkMemory ActorCritic::begin(std::int64_t n) const {
   if (!recurrent()) return {};
   return {actor_memory_->begin(n), critic_memory_->begin(n)};

@@ -103,6 +103,10 @@ class ActorCritic : public torch::nn::Module, public models::Initialised {
   at::Tensor to_task(const at::Tensor& actions) const {
     return (squashed() ? actions.tanh() : actions) * action_scale_ + action_offset_;
   }
+  const at::Tensor& action_scale() const { return action_scale_; }    ///< (A)
+  const at::Tensor& action_offset() const { return action_offset_; }  ///< (A)
+  /// What the actor's observations are made normal by, each (Oa): (x - first) / second.
+  std::pair<at::Tensor, at::Tensor> actors_normalisation() const;
   bool squashed() const { return settings_.distribution == "squashed"; }
 
   RunningMoments& moments() { return *moments_; }

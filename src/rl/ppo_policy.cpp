@@ -170,13 +170,7 @@ std::shared_ptr<const ActorCritic> read_networks(const fs::path& checkpoint, con
 
 /// What the task that a policy has learnt calls its observations and actions.
 void name_fields(policy::Spec& spec, const std::string& name, const std::vector<std::string>& unseen) {
-  tasks::TaskSettings settings;
-  for (const auto& [key, value] : spec.learnt.settings)
-    if (key == "engine")
-      settings.engine = value;
-    else
-      settings.overrides.push_back(format("{}={}", key, value));
-  const auto task = tasks::make_task(name, settings);
+  const auto task = make_learnt_task(name, spec.learnt);
   for (const tasks::FieldSpec& field : task->spec().observations)
     if (std::find(unseen.begin(), unseen.end(), field.name) == unseen.end())
       spec.observations.push_back({.name = field.name, .shape = {field.elements()}, .picture = false});
@@ -194,11 +188,33 @@ bool is_ppo_run(const fs::path& path) {
          is_ppo(json["configuration"]);
 }
 
-std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const policy::LoadSettings& settings) {
-  const fs::path checkpoint = checkpoint_of(path);
-  const weights::CheckpointContent content = weights::read_checkpoint(checkpoint);
+PpoCheckpoint read_ppo_checkpoint(const fs::path& path, bool takes_average) {
+  PpoCheckpoint checkpoint;
+  checkpoint.path = checkpoint_of(path);
+  const weights::CheckpointContent content = weights::read_checkpoint(checkpoint.path);
   const config::Json configuration = configuration_of(content);
-  COHORT_THROW_UNLESS(is_ppo(configuration), "{} was not written by `cohort train ppo`", checkpoint.string());
+  COHORT_THROW_UNLESS(is_ppo(configuration), "{} was not written by `cohort train ppo`", checkpoint.path.string());
+  checkpoint.averaged = takes_average && !content.ema.empty();
+  checkpoint.task = configuration.value("task", "");
+  checkpoint.learnt = learnt_task(configuration);
+  checkpoint.iteration = content.state.step;
+  checkpoint.control_steps = content.state.samples;
+  checkpoint.networks = read_networks(checkpoint.path, content, checkpoint.averaged);
+  return checkpoint;
+}
+
+std::unique_ptr<tasks::Task> make_learnt_task(const std::string& name, const policy::LearntTask& learnt) {
+  tasks::TaskSettings settings;
+  for (const auto& [key, value] : learnt.settings)
+    if (key == "engine")
+      settings.engine = value;
+    else
+      settings.overrides.push_back(format("{}={}", key, value));
+  return tasks::make_task(name, settings);
+}
+
+std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const policy::LoadSettings& settings) {
+  const PpoCheckpoint checkpoint = read_ppo_checkpoint(path, settings.averaged);
   COHORT_THROW_UNLESS(settings.device == "cpu",
                       "--device {}: {} is of `cohort train ppo`, whose policies act on the CPU: leave --device out",
                       settings.device, path.string());
@@ -207,18 +223,16 @@ std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const poli
       "{} is of `cohort train ppo`, which gives an action at a time and has no settings to act by: leave "
       "--exec-horizon and model.* out",
       path.string());
-  const bool takes_average = settings.averaged && !content.ema.empty();
   policy::Spec spec;
-  spec.learnt = learnt_task(configuration);
-  spec.summary =
-      format("PPO on {}, iteration {}, {} control steps{}: {}", spec.learnt.name, content.state.step,
-             content.state.samples, takes_average ? ", moving average of the weights" : "", checkpoint.string());
-  auto networks = read_networks(checkpoint, content, takes_average);
+  spec.learnt = checkpoint.learnt;
+  spec.summary = format("PPO on {}, iteration {}, {} control steps{}: {}", spec.learnt.name, checkpoint.iteration,
+                        checkpoint.control_steps, checkpoint.averaged ? ", moving average of the weights" : "",
+                        checkpoint.path.string());
   if (settings.alone) {
     tasks::use_library_of_run(path.string());
-    name_fields(spec, configuration.value("task", ""), networks->settings().critic_only);
+    name_fields(spec, checkpoint.task, checkpoint.networks->settings().critic_only);
   }
-  return std::make_unique<PpoPolicy>(std::move(networks), std::move(spec));
+  return std::make_unique<PpoPolicy>(checkpoint.networks, std::move(spec));
 }
 
 std::unique_ptr<policy::Policy> ppo_policy(std::shared_ptr<const ActorCritic> networks) {

@@ -12,7 +12,7 @@ namespace cohort::rl {
 namespace {
 
 // What is learnt does not depend on them.
-constexpr std::array<std::string_view, 19> kFree{"job",
+constexpr std::array<std::string_view, 21> kFree{"job",
                                                  "dist",
                                                  "name",
                                                  "output_dir",
@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, 19> kFree{"job",
                                                  "charts",
                                                  "rank_status",
                                                  "save_interval",
+                                                 "log_interval",
+                                                 "stop_at_return",
                                                  "keep_checkpoints",
                                                  "tensorboard",
                                                  "tensorboard_charts",

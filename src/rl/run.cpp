@@ -59,6 +59,8 @@ void check_run(const PpoRunSettings& s) {
   COHORT_THROW_UNLESS(s.save_interval >= 1, "save_interval = {}: at least 1 iteration", s.save_interval);
   COHORT_THROW_UNLESS(s.keep_checkpoints >= 0, "keep_checkpoints = {} must not be negative; 0 keeps all",
                       s.keep_checkpoints);
+  COHORT_THROW_UNLESS(s.log_interval >= 0, "log_interval = {} must not be negative; 0: ten times in a run",
+                      s.log_interval);
   COHORT_THROW_UNLESS(s.learner_threads >= 0, "learner_threads = {} must not be negative; 0 takes all cores",
                       s.learner_threads);
   check(s.policy);
@@ -122,6 +124,8 @@ class PpoLearner final : public run::Learner {
   bool some_rank_stops();
   void refuse_if_all_broke(const Iteration& figures);
   void warn_if_hovering_pays();
+  /// The same on all ranks.
+  bool has_reached_return(const Iteration& figures) const;
   double gamma() const { return std::min(settings_.algorithm.gamma, 1 - 1e-6); }
   std::int64_t last_iteration() const { return settings_.runner.max_iterations; }
 
@@ -141,6 +145,7 @@ class PpoLearner final : public run::Learner {
   std::int64_t saved_ = -1;
   std::optional<std::int64_t> broken_ = 0;  ///< environments of all ranks so far; unknown behind a resume
   bool hovering_said_ = false;
+  std::string reached_;  ///< the return that ended the run, "" otherwise
 };
 
 run::Resources PpoLearner::prepare(run::Run& run) {
@@ -262,7 +267,10 @@ run::Outcome PpoLearner::train(run::Run& run) {
   learn(run, watch);
   if (figures_) figures_->end();
   run::Outcome outcome{.step = runner_->iteration(), .ranks = watch.of_all_ranks()};
-  if (runner_->iteration() < last_iteration()) {
+  if (!reached_.empty()) {
+    outcome.status = format("stopped at iteration {}: {}", runner_->iteration(), reached_);
+    if (run.is_first()) log::info("{}", outcome.status);
+  } else if (runner_->iteration() < last_iteration()) {
     outcome.ending = run::Ending::kStopped;
     outcome.status = format("stopped at iteration {}", runner_->iteration());
   }
@@ -282,9 +290,20 @@ void PpoLearner::learn(run::Run& run, RunWatch& watch) {
     if (figures_) figures_->observe(iteration, times);
     if (runner_->iteration() % settings_.save_interval == 0) save(run, watch);
     if (std::exchange(first, false)) run::Run::first_step();
+    if (has_reached_return(iteration)) {
+      reached_ = format("the mean return {:.4g} has reached stop_at_return={:g}", iteration.episodes.mean_return,
+                        *settings_.stop_at_return);
+      break;
+    }
   }
   save(run, watch);
   if (writer_) writer_->finish();
+}
+
+bool PpoLearner::has_reached_return(const Iteration& figures) const {
+  constexpr std::int64_t kEpisodes = 100;  // fewer say little
+  return settings_.stop_at_return && figures.episodes.counted >= kEpisodes &&
+         figures.episodes.mean_return >= *settings_.stop_at_return;
 }
 
 /// A few that break cost little. Where every control step breaks its environment there is nothing to learn.
@@ -359,10 +378,13 @@ run::Results PpoLearner::results(double seconds) const {
   std::string command = format("{} evaluate --task {}", settings_.program, settings_.task);
   for (const std::string& setting : settings_.task_settings) command += " " + shell_quoted(setting);
   if (settings_.engine != "batched") command += " --engine " + settings_.engine;
-  command += " --policy " + shell_quoted(folder_.string());  // takes all words up to the next flag
-  results.commands.emplace_back("evaluate", command + " --episodes 100");
+  const std::string policy = " --policy " + shell_quoted(folder_.string());  // takes all words up to the next flag
+  results.commands.emplace_back("evaluate", command + policy + " --episodes 100");
+  // What a task's file changes for who watches it.
+  const tasks::TaskFields own = task_->settings();
+  if (own && own->has("play")) command += " play=true";
   if (!task_->spec().cameras.empty())
-    results.commands.emplace_back("video", format("{} --episodes 4 --out {} --record-video", command,
+    results.commands.emplace_back("video", format("{}{} --episodes 4 --out {} --record-video", command, policy,
                                                   shell_quoted((folder_ / "video").string())));
   return results;
 }
@@ -392,6 +414,10 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
              "cores for learning, of each rank; 0: all; in fp32 no result depends on it");
   fields.add("save_interval", s.save_interval, "iterations between checkpoints");
   fields.add("keep_checkpoints", s.keep_checkpoints, "the newest checkpoints that are kept; 0: all");
+  fields.add("log_interval", s.log_interval,
+             "iterations between the log's figures: return, losses, reward terms; 0: ten times in a run");
+  fields.add("stop_at_return", s.stop_at_return,
+             "the run ends, with a checkpoint, once the mean return of the last hundred episodes has reached it");
   describe(fields, s.runner);
   fields.section("algorithm", [&] { describe(fields, s.algorithm); });
   fields.section("policy", [&] { describe(fields, s.policy); });

@@ -1,6 +1,7 @@
 /// A whole run of PPO: from settings to a folder with weights, log, metrics and a report. What `cohort train ppo` does.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct PpoRunSettings : run::RunSettings {
                             ///< own (FusedMlp::activation) and in bf16
   std::int64_t save_interval = 50;    ///< iterations between checkpoints
   std::int64_t keep_checkpoints = 3;  ///< the newest; 0: all
+  std::int64_t log_interval = 0;      ///< iterations between the log's figures; 0: ten times in a run
+  /// The run ends when the mean return of at least a hundred episodes has reached it; nothing: after max_iterations.
+  std::optional<double> stop_at_return;
   RunnerSettings runner;
   PpoSettings algorithm;
   PolicySettings policy;

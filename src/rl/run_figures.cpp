@@ -78,9 +78,10 @@ std::string success_text(const Iteration& iteration) {
              : "not known yet";
 }
 
-/// The figures are said ten times in a run: behind how many tenths of it this iteration is.
-std::int64_t table_of(std::int64_t iteration, std::int64_t last) {
+/// How many times the figures have been said by this iteration: every so many, or ten times in a run.
+std::int64_t table_of(std::int64_t iteration, std::int64_t last, std::int64_t interval) {
   constexpr std::int64_t kTables = 10;
+  if (interval > 0) return iteration / interval;
   return last > 0 ? iteration * kTables / last : 0;
 }
 
@@ -99,7 +100,9 @@ std::string figures_text(const Iteration& i, std::int64_t last, bool with_succes
 }  // namespace
 
 IterationFigures::IterationFigures(run::Run& run, const PpoRunSettings& settings, std::int64_t iteration)
-    : run_(run), settings_(settings), last_table_(table_of(iteration, settings.runner.max_iterations)) {}
+    : run_(run),
+      settings_(settings),
+      last_table_(table_of(iteration, settings.runner.max_iterations, settings.log_interval)) {}
 
 void IterationFigures::observe(const Iteration& iteration, const IterationTimes& times) {
   const double seconds = iteration.collecting_s + iteration.learning_s;
@@ -119,7 +122,7 @@ void IterationFigures::observe(const Iteration& iteration, const IterationTimes&
 
 void IterationFigures::say_figures(const Iteration& iteration) {
   const std::int64_t last = settings_.runner.max_iterations;
-  const std::int64_t table = table_of(iteration.number, last);
+  const std::int64_t table = table_of(iteration.number, last, settings_.log_interval);
   if (table <= last_table_ || iteration.number >= last) return;  // say_last() says the last one's
   last_table_ = table;
   log::info("{}", figures_text(iteration, last, succeeded_));

@@ -32,6 +32,9 @@ class RunningMoments : public torch::nn::Module {
   const at::Tensor& count() const { return count_; }
   const at::Tensor& mean() const { return mean_; }
   const at::Tensor& m2() const { return m2_; }
+  /// What normalize() subtracts, and what it divides by, float32 (width).
+  const at::Tensor& shift() const { return shift_; }
+  const at::Tensor& divisor() const { return divisor_; }
 
  private:
   at::Tensor count_, mean_, m2_;

@@ -91,6 +91,7 @@ class PpoTraining final : public run::Training {
             "threads",
             "seed",
             "save_interval",
+            "stop_at_return",
             "precision",
             "reward_scale",
             "algorithm.learning_rate",
@@ -145,6 +146,7 @@ void PpoTraining::bind(config::Fields& fields) {
   rl::describe(fields, settings_);
   fields.alias("num_envs", "n_envs");  // rsl_rl's and Isaac Lab's names
   fields.alias("experiment_name", "name");
+  fields.alias("score_to_win", "stop_at_return");  // rl_games
 }
 
 /// The task's name chooses the defaults of the others, and may stand anywhere.

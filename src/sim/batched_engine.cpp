@@ -22,7 +22,7 @@ int padded(int n_envs, int block) {
 
 }  // namespace
 
-int left_bits(const FieldSet& step_leaves) {
+int left_bits(const FieldSet& step_leaves, bool present) {
   const auto leaves = [&](Field field) { return step_leaves.test(static_cast<std::size_t>(field)); };
   int bits = (leaves(Field::kLinkPos) ? kLeftLinkPos : 0) | (leaves(Field::kLinkQuat) ? kLeftLinkQuat : 0);
   if (leaves(Field::kLinkCom) || leaves(Field::kLinkInertia) || leaves(Field::kLinkVelocity) ||
@@ -30,6 +30,9 @@ int left_bits(const FieldSet& step_leaves) {
     bits |= kLeftLinks;
   }
   if (leaves(Field::kQfrcActuator) || leaves(Field::kQfrcConstraint)) bits |= kLeftForces;
+  if (leaves(Field::kLinkTwist)) bits |= kLeftTwists;
+  if (leaves(Field::kGeomForce)) bits |= kLeftGeomForces;
+  if (present && bits != 0) bits |= kLeftPresent;
   return bits;
 }
 
@@ -49,9 +52,10 @@ MemoryPlan plan_of_fields(const Model& model, const FieldSet& step_leaves, doubl
   return plan;
 }
 
-BatchedEngine::BatchedEngine(Model model, int n_envs, int block, const FieldSet& step_leaves)
+BatchedEngine::BatchedEngine(Model model, int n_envs, int block, const EngineOptions& options)
     : model_(std::move(model)),
-      step_leaves_(step_leaves),
+      step_leaves_(options.step_leaves),
+      leave_present_(options.leave_present),
       n_(n_envs),
       n_pad_(padded(n_envs, block)),
       parameters_(model_, n_pad_) {}

@@ -13,8 +13,8 @@
 
 namespace cohort::sim {
 
-/// DataView::left.
-int left_bits(const FieldSet& step_leaves);
+/// DataView::left. present: SceneOptions::leave_present.
+int left_bits(const FieldSet& step_leaves, bool present);
 
 /// Rows of the state that no field shows: the lower part of the time, then the delays' history.
 int hidden_rows(const ModelView& m);
@@ -40,7 +40,7 @@ class BatchedEngine : public Engine {
 
  protected:
   /// block: the environments' memory is padded to a multiple of so many.
-  BatchedEngine(Model model, int n_envs, int block, const FieldSet& step_leaves);
+  BatchedEngine(Model model, int n_envs, int block, const EngineOptions& options);
 
   /// Copies between this backend's memory and the host's, done when it returns.
   virtual void read_memory(void* to, const void* from, std::size_t bytes) = 0;
@@ -75,7 +75,7 @@ class BatchedEngine : public Engine {
     DataView d{};
     d.n_pad = n_pad_;
     d.time_low = hidden, d.history = hidden + n_pad_;
-    d.left = left_bits(step_leaves_);
+    d.left = left_bits(step_leaves_, leave_present_);
     for (int f = 0; f < kFieldCount; ++f) point(d, static_cast<Field>(f), memory_of(static_cast<Field>(f)));
     return d;
   }
@@ -86,6 +86,7 @@ class BatchedEngine : public Engine {
 
   Model model_;
   FieldSet step_leaves_;
+  bool leave_present_;
   int n_, n_pad_;
   ParameterStore parameters_;
   void* hidden_ = nullptr;  ///< hidden_bytes(); the backend's, as what field_memory() points at

@@ -12,26 +12,36 @@ FieldSet set_of(std::span<const Field> step_leaves) {
   FieldSet set;
   for (const Field f : step_leaves) {
     const bool known = f >= Field::kQpos && f < Field::kFieldCount;
-    COHORT_THROW_UNLESS(f == Field::kLinkPos || f == Field::kLinkQuat || is_on_request(f),
-                        "SceneOptions::step_leaves: a step leaves no {}: link_pos, link_quat, link_com, link_inertia, "
-                        "link_velocity, link_force, qfrc_actuator and qfrc_constraint are what it can leave",
-                        known ? field_name(f) : format("field {}", static_cast<int>(f)));
+    COHORT_THROW_UNLESS(
+        f == Field::kLinkPos || f == Field::kLinkQuat || is_on_request(f),
+        "SceneOptions::step_leaves: a step leaves no {}: link_pos, link_quat, link_com, link_inertia, "
+        "link_velocity, link_force, qfrc_actuator, qfrc_constraint, link_twist and geom_force are what it can leave",
+        known ? field_name(f) : format("field {}", static_cast<int>(f)));
     set.set(static_cast<std::size_t>(f));
   }
   return set;
 }
 
 const char* parameter_name(Parameter parameter) {
-  constexpr const char* kNames[] = {"link_mass",   "geom_friction", "dof_armature",
-                                    "dof_damping", "actuator_gain", "actuator_bias"};
+  constexpr const char* kNames[] = {
+      "link_mass",        "geom_friction",   "dof_armature", "dof_damping",         "actuator_gain",
+      "actuator_bias",    "link_com",        "link_inertia", "link_inertia_quat",   "gravity",
+      "dof_frictionloss", "joint_stiffness", "joint_range",  "actuator_force_range"};
+  static_assert(std::size(kNames) == kParameterCount);
   return kNames[static_cast<int>(parameter)];
 }
 
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value) {
-  const bool gain = parameter == Parameter::kActuatorGain || parameter == Parameter::kActuatorBias;
+  constexpr Parameter kSigned[] = {Parameter::kActuatorGain,      Parameter::kActuatorBias,    Parameter::kLinkCom,
+                                   Parameter::kGravity,           Parameter::kLinkInertiaQuat, Parameter::kJointRange,
+                                   Parameter::kActuatorForceRange};
+  const bool gain = std::find(std::begin(kSigned), std::end(kSigned), parameter) != std::end(kSigned);
   COHORT_THROW_UNLESS(std::isfinite(value) && (gain || value >= 0),
                       "environment {} has impossible parameters: {}[{}] = {}, which is {}", env,
                       parameter_name(parameter), item, value, std::isfinite(value) ? "below zero" : "no number");
+  COHORT_THROW_UNLESS(parameter != Parameter::kLinkCom || item >= 3 || value == 0,
+                      "environment {} has impossible parameters: {}[{}] = {}: the world has no centre of mass", env,
+                      parameter_name(parameter), item, value);
 }
 
 void check_masses(const ModelInfo& info, std::int64_t env, const std::function<double(int)>& mass) {

@@ -30,8 +30,8 @@ const char* parameter_name(Parameter parameter);
 using ParameterSet = std::bitset<kParameterCount>;
 /// Throws Error for a number that is no parameter's.
 ParameterSet set_of(std::span<const Parameter> parameters);
-/// Throws Error for a value that the parameter cannot have in an environment: no number, or, gains and biases excepted,
-/// below zero. item: which of the environment's values.
+/// Throws Error for a value that the parameter cannot have in an environment: no number, or, where no sign
+/// makes sense, below zero. item: which of the environment's values.
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value);
 /// Throws Error where a link that moves, with all that is fixed to it, has no mass left. mass(link): in environment
 /// env.
@@ -84,12 +84,13 @@ struct Contact {
 struct EngineOptions {
   int threads = 1;  ///< including the caller's; on a CPU
   LaneWidth lanes = LaneWidth::kAuto;
-  int device = 0;             ///< among the CUDA devices visible to the process
-  double memory_limit = 0;    ///< bytes of the device that may be used; 0: what is free
-  int row_space = -1;         ///< of SceneOptions
-  int contact_capacity = 0;   ///< likewise
-  ParameterSet parameters{};  ///< that environments have of their own from the beginning
-  FieldSet step_leaves{};     ///< of SceneOptions
+  int device = 0;              ///< among the CUDA devices visible to the process
+  double memory_limit = 0;     ///< bytes of the device that may be used; 0: what is free
+  int row_space = -1;          ///< of SceneOptions
+  int contact_capacity = 0;    ///< likewise
+  ParameterSet parameters{};   ///< that environments have of their own from the beginning
+  FieldSet step_leaves{};      ///< of SceneOptions
+  bool leave_present = false;  ///< likewise
 };
 
 /// What a caller does with a field in host memory.

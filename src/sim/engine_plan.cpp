@@ -72,7 +72,9 @@ ModelView planned_view(const Model& model, int row_space, int contact_capacity, 
   ModelView view = model.view();
   view.row_space = choose_row_space(model, row_space);
   view.contact_capacity = choose_contact_capacity(model, contact_capacity);
-  if (step_leaves.test(static_cast<std::size_t>(Field::kLinkForce))) view.keep_contacts = 1;
+  for (const Field of_contacts : {Field::kLinkForce, Field::kGeomForce}) {
+    if (step_leaves.test(static_cast<std::size_t>(of_contacts))) view.keep_contacts = 1;
+  }
   return view;
 }
 
@@ -88,10 +90,19 @@ void check_step_leaves(const Model& model, const FieldSet& step_leaves, const Pa
   }
   const bool masses = leaves(Field::kLinkCom) || leaves(Field::kLinkInertia) || leaves(Field::kLinkVelocity) ||
                       leaves(Field::kLinkForce);
-  COHORT_THROW_UNLESS(
-      !masses || !parameters.test(static_cast<std::size_t>(Parameter::kLinkMass)),
-      "link_mass differs between environments: the batched engine then leaves no link_com, "
-      "link_inertia, link_velocity or link_force (SceneOptions::step_leaves); the engine `mujoco` does");
+  for (const Parameter p :
+       {Parameter::kLinkMass, Parameter::kLinkCom, Parameter::kLinkInertia, Parameter::kLinkInertiaQuat}) {
+    if (!parameters.test(static_cast<std::size_t>(p))) continue;
+    COHORT_THROW_UNLESS(!masses,
+                        "{} differs between environments: the batched engine then leaves no link_com, "
+                        "link_inertia, link_velocity or link_force (SceneOptions::step_leaves); the engine `mujoco` "
+                        "does",
+                        parameter_name(p));
+    COHORT_THROW_UNLESS(p == Parameter::kLinkMass || model.sizes.nfluid == 0,
+                        "{} differs between environments: the batched engine's drag of a fluid (density, viscosity) "
+                        "knows the model's centres and inertias alone; the engine `mujoco` has all of it",
+                        parameter_name(p));
+  }
 }
 
 std::vector<int> roots_of_links(const ModelInfo& info) {

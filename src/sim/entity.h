@@ -6,12 +6,10 @@
 #include <variant>
 #include <vector>
 
-namespace cohort::sim {
+#include "sim/model_edits.h"
+#include "sim/pose.h"
 
-struct Pose {
-  std::array<double, 3> pos{0, 0, 0};
-  std::array<double, 4> quat{1, 0, 0, 0};
-};
+namespace cohort::sim {
 
 /// What every shape has in common.
 struct ShapeOptions {
@@ -32,6 +30,7 @@ struct Mjcf {
   std::string xml{};           ///< the text itself
   std::optional<Pose> pose{};  ///< where its world frame goes, that of its keyframes too
   std::string folder{};        ///< of a text: where its <include> and asset files lie; empty: the working directory
+  ModelEdits edits{};          ///< before it is compiled
 };
 struct Urdf {
   std::string file;
@@ -43,6 +42,7 @@ struct Urdf {
   /// SRDF file whose pairs of links do not collide; empty: the file beside `file` that has its name and the suffix
   /// .srdf, where there is one.
   std::string srdf{};
+  ModelEdits edits{};  ///< before it is compiled
 };
 struct Plane {
   Pose pose{};

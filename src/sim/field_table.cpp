@@ -43,6 +43,8 @@ constexpr FieldTraits kTable[kFieldCount] = {
     {"link_force", links<6>, &D::link_external},
     {"qfrc_actuator", nv, &D::qfrc_actuator},
     {"qfrc_constraint", nv, &D::qfrc_constraint},
+    {"link_twist", links<6>, &D::link_twist},
+    {"geom_force", [](const M& m) { return 6 * static_cast<int>(m.geoms.size()); }, &D::geom_force},
     {"status", one, nullptr, &D::status},
     {"contact_count", one, nullptr, &D::contact_count},
     {"solver_iterations", one, nullptr, &D::iterations},

@@ -69,6 +69,8 @@ struct Model {
   std::vector<SideRecord> mesh_side;
   std::vector<HeightFieldRecord> height_field;
   std::vector<float> height;
+  /// (nlink, 10) likewise: centre of mass (m) and axes of inertia (w x y z) in the link's frame, moments (kg m^2)
+  std::vector<float> link_inertial;
   std::vector<float> geom_friction;  ///< (geoms of the file, 3): what environments may change
   std::vector<float> qpos0, qpos_spring;
 

@@ -72,6 +72,7 @@ void for_each_array(F f) {
   f(ModelArray<int>{"piece_start", &M::piece_start, nullptr});
   f(ModelArray<int>{"piece_link", &M::piece_link, nullptr});
   f(ModelArray<int>{"fluid_link", &M::fluid_link, nullptr, &V::nfluid});
+  f(ModelArray<float>{"link_inertial", &M::link_inertial, nullptr, &V::nlink, 10});
   f(ModelArray<float>{"geom_friction", &M::geom_friction, nullptr, &V::nfilegeom, 3});
 }
 

@@ -42,6 +42,19 @@ int ModelInfo::sensor(const std::string& wanted) const {
 int ModelInfo::geom(const std::string& wanted) const {
   return find_named(geoms, wanted, "geom");
 }
+bool ModelInfo::is_fixed(int link) const {
+  COHORT_CHECK(link >= 0 && link < static_cast<int>(links.size()), "link {} of {}", link, links.size());
+  for (int k = link; k > 0; k = links[static_cast<std::size_t>(k)].parent) {
+    const LinkInfo& own = links[static_cast<std::size_t>(k)];
+    if (own.dof_count > 0 || own.mocap >= 0) return false;
+  }
+  return true;
+}
+std::vector<std::uint8_t> ModelInfo::fixed_geoms() const {
+  std::vector<std::uint8_t> fixed;
+  for (const GeomInfo& geom : geoms) fixed.push_back(is_fixed(geom.link));
+  return fixed;
+}
 int ModelInfo::keyframe(const std::string& wanted) const {
   for (std::size_t k = 0; k < keyframes.size(); ++k) {
     if (!wanted.empty() && keyframes[k].name == wanted) return static_cast<int>(k);

@@ -111,6 +111,10 @@ struct ModelInfo {
   /// the first steps throw them, and where to start instead; "" where none does.
   std::string starts_outside_limits(int keyframe = -1) const;
 
+  /// Whether nothing moves the link: neither it nor what it hangs on has a joint or is a mocap body. The world is fixed.
+  bool is_fixed(int link) const;
+  /// (ngeom) 1 for the geoms of such links.
+  std::vector<std::uint8_t> fixed_geoms() const;
   /// Joint of each dof, (nv).
   std::vector<int> joint_of_dof() const;
   /// A number of the names, types, sizes, default state and content: two models that differ in one of them differ in

@@ -50,8 +50,18 @@ enum class Parameter : int {
   kDofDamping,    ///< (nv)
   kActuatorGain,  ///< (nactuator * 10), MuJoCo's gainprm
   kActuatorBias,  ///< (nactuator * 10), MuJoCo's biasprm
+  /// (nbody * 3) m, the centre of mass in the link's frame. MuJoCo's engine keeps that of a link whose inertia it
+  /// simplifies: alone, with its centre at its origin and axes of inertia along its own.
+  kLinkCom,
+  kLinkInertia,         ///< (nbody * 3) kg m^2, about the centre of mass along the axes of inertia; mass stays
+  kLinkInertiaQuat,     ///< (nbody * 4) unit w x y z, of those axes in the link's frame; MuJoCo's engine: as kLinkCom
+  kGravity,             ///< (3) m/s^2
+  kDofFrictionloss,     ///< (nv) N, N m; batched engine: 0 of dofs that have none in the model
+  kJointStiffness,      ///< (njnt) N/m, N m/rad; batched engine: of hinges and slides
+  kJointRange,          ///< (njnt * 2) rad, m: lower and upper limit; of joints that have limits in the model
+  kActuatorForceRange,  ///< (nactuator * 2) N, N m: before the gear; of actuators that have one in the model
 };
-inline constexpr int kParameterCount = 6;
+inline constexpr int kParameterCount = 14;
 
 /// s. MuJoCo takes smaller numbers for zero (mjMINVAL).
 inline constexpr double kLeastTimestep = 1e-15;
@@ -91,6 +101,11 @@ struct SceneOptions {
   /// kSensors, which no other scene has. kLinkForce of the batched engine knows no equalities between links and no
   /// spatial tendons: build() refuses such a model by name.
   std::vector<Field> step_leaves{};
+  /// Of the fields in step_leaves, those that follow from positions and velocities alone (kLinkPos, kLinkQuat, kLinkCom,
+  /// kLinkInertia, kLinkVelocity, kLinkTwist) are those of the state that the step ends in, as after forward(); false: of
+  /// the state that the step evaluated last, which is one timestep behind qpos and qvel. Forces are always of that
+  /// evaluation. Costs the kinematics once for each call of Engine::step, whatever its number of substeps.
+  bool leave_present = false;
   /// Scene::step() says which environment stopped first and why, and throws Error when none goes on; false: kStatus says
   /// it alone.
   bool report_stops = true;

@@ -14,11 +14,40 @@ namespace {
 
 /// MuJoCo's lengths of gainprm and biasprm.
 constexpr int kGainLength = 10;
-constexpr Parameter kAll[kParameterCount] = {Parameter::kLinkMass,     Parameter::kGeomFriction,
-                                             Parameter::kDofArmature,  Parameter::kDofDamping,
-                                             Parameter::kActuatorGain, Parameter::kActuatorBias};
-constexpr int kBit[kParameterCount] = {kVariesMass,    kVariesFriction, kVariesArmature,
-                                       kVariesDamping, kVariesGain,     kVariesGain};
+constexpr Parameter kAll[kParameterCount] = {
+    Parameter::kLinkMass,        Parameter::kGeomFriction,      Parameter::kDofArmature,     Parameter::kDofDamping,
+    Parameter::kActuatorGain,    Parameter::kActuatorBias,      Parameter::kLinkCom,         Parameter::kLinkInertia,
+    Parameter::kLinkInertiaQuat, Parameter::kGravity,           Parameter::kDofFrictionloss, Parameter::kJointStiffness,
+    Parameter::kJointRange,      Parameter::kActuatorForceRange};
+constexpr int kBit[kParameterCount] = {kVariesMass,
+                                       kVariesFriction,
+                                       kVariesArmature,
+                                       kVariesDamping,
+                                       kVariesGain,
+                                       kVariesGain,
+                                       kVariesMass | kVariesCentre,
+                                       kVariesMass,
+                                       kVariesMass,
+                                       kVariesGravity,
+                                       kVariesLoss,
+                                       kVariesStiffness,
+                                       kVariesLimits,
+                                       kVariesForces};
+/// Values of a link in Model::link_inertial, and where its parts begin.
+constexpr std::size_t kInertial = 10, kInertialQuat = 3, kInertialMoments = 7;
+/// Parameters that the kernels read as they are written.
+bool is_read_directly(Parameter p) {
+  return p == Parameter::kDofArmature || p == Parameter::kDofDamping || p == Parameter::kGravity ||
+         p == Parameter::kActuatorForceRange;
+}
+/// A rotation matrix by rows.
+void rotation_of(const double* q, double* R) {
+  const double w = q[0], x = q[1], y = q[2], z = q[3];
+  const double rows[9] = {w * w + x * x - y * y - z * z, 2 * (x * y - w * z),           2 * (x * z + w * y),
+                          2 * (x * y + w * z),           w * w - x * x + y * y - z * z, 2 * (y * z - w * x),
+                          2 * (x * z - w * y),           2 * (y * z + w * x),           w * w - x * x - y * y + z * z};
+  std::copy_n(rows, 9, R);
+}
 /// MuJoCo's smallest friction.
 constexpr float kLeastFriction = 1e-5f;
 
@@ -28,7 +57,8 @@ std::size_t index(Parameter p) {
 
 }  // namespace
 
-int ParameterStore::size(const ModelView& m, Parameter parameter) {
+int ParameterStore::size(const Model& model, Parameter parameter) {
+  const ModelView& m = model.sizes;
   switch (parameter) {
     case Parameter::kLinkMass:
       return m.nlink;
@@ -40,6 +70,21 @@ int ParameterStore::size(const ModelView& m, Parameter parameter) {
     case Parameter::kActuatorGain:
     case Parameter::kActuatorBias:
       return kGainLength * m.nact;
+    case Parameter::kLinkCom:
+    case Parameter::kLinkInertia:
+      return 3 * m.nlink;
+    case Parameter::kLinkInertiaQuat:
+      return 4 * m.nlink;
+    case Parameter::kGravity:
+      return 3;
+    case Parameter::kDofFrictionloss:
+      return m.nv;
+    case Parameter::kJointStiffness:
+      return static_cast<int>(model.info.joints.size());
+    case Parameter::kJointRange:
+      return 2 * static_cast<int>(model.info.joints.size());
+    case Parameter::kActuatorForceRange:
+      return 2 * m.nact;
   }
   return 0;
 }
@@ -62,6 +107,32 @@ float ParameterStore::defaults(Parameter parameter, int i) const {
       if (entry > 2) return 0;
       return parameter == Parameter::kActuatorGain ? a.gain[entry] : a.bias[entry];
     }
+    case Parameter::kLinkCom:
+      return model_.link_inertial[kInertial * (k / 3) + k % 3];
+    case Parameter::kLinkInertia:
+      return model_.link_inertial[kInertial * (k / 3) + kInertialMoments + k % 3];
+    case Parameter::kLinkInertiaQuat:
+      return model_.link_inertial[kInertial * (k / 4) + kInertialQuat + k % 4];
+    case Parameter::kGravity:
+      return model_.sizes.option.gravity[k];
+    case Parameter::kDofFrictionloss:
+      for (const FrictionRecord& f : model_.friction)
+        if (f.tendon < 0 && model_.row_dof[static_cast<std::size_t>(f.first_dof)] == i) return f.loss;
+      return 0;
+    case Parameter::kJointStiffness: {
+      const JointInfo& joint = model_.info.joints[k];
+      for (const JointRecord& j : model_.joint)
+        if (j.qpos == joint.qpos) return j.stiffness;
+      for (const BodyRecord& b : model_.body)
+        if ((b.kind == kBodyFree || b.kind == kBodyBall) && b.qpos == joint.qpos) return b.stiffness;
+      return 0;
+    }
+    case Parameter::kJointRange:
+      return static_cast<float>(model_.info.joints[k / 2].range[k % 2]);
+    case Parameter::kActuatorForceRange: {
+      const ActuatorRecord& a = model_.actuator[k / 2];
+      return k % 2 == 0 ? a.force_lower : a.force_upper;
+    }
   }
   return 0;
 }
@@ -79,7 +150,8 @@ float* ParameterStore::values(Parameter parameter) {
   // Padding has the model's values too, and is never empty.
   v.resize(static_cast<std::size_t>(std::max(n, 1)) * static_cast<std::size_t>(n_pad_));
   for (int i = 0; i < n; ++i) {
-    for (int e = 0; e < n_pad_; ++e) at(v, i, e) = defaults(parameter, i);
+    const float own = defaults(parameter, i);
+    for (int e = 0; e < n_pad_; ++e) at(v, i, e) = own;
   }
   return v.data();
 }
@@ -120,10 +192,8 @@ int ParameterStore::varies(const ParameterSet& parameters) {
 
 double ParameterStore::bytes_per_environment(const Model& model, const ParameterSet& parameters) {
   double bytes = bytes_for_kernels(model.sizes, varies(parameters));
-  // Armature and damping are read as they are.
   for (Parameter p : kAll) {
-    const bool counted = p == Parameter::kDofArmature || p == Parameter::kDofDamping;
-    if (parameters.test(index(p)) && !counted) bytes += 4.0 * size(model.sizes, p);
+    if (parameters.test(index(p)) && !is_read_directly(p)) bytes += 4.0 * size(model, p);
   }
   return bytes;
 }
@@ -140,6 +210,12 @@ double ParameterStore::bytes_for_kernels(const ModelView& m, int varies) {
   if (varies & kVariesDamping) values += m.nv;
   if (varies & kVariesGain) values += double{kActuatorValues} * m.nact;
   if (varies & (kVariesMass | kVariesArmature)) values += ratio_rows(m);
+  if (varies & kVariesCentre) values += 3.0 * m.nlink;
+  if (varies & kVariesGravity) values += 3;
+  if (varies & kVariesLoss) values += m.nfriction;
+  if (varies & kVariesStiffness) values += m.njnt;
+  if (varies & kVariesLimits) values += 2.0 * m.nlimit;
+  if (varies & kVariesForces) values += 2.0 * m.nact;
   return sizeof(float) * values;
 }
 
@@ -147,7 +223,33 @@ void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<c
   for (int i = 0; i < size(parameter) && !v.empty(); ++i) {
     for (std::int32_t e : envs) check_parameter(parameter, e, i, at(v, i, e));
   }
-  if (parameter != Parameter::kLinkMass || v.empty()) return;
+  if (v.empty()) return;
+  // What the engine has no place for stays the model's.
+  if (parameter == Parameter::kDofFrictionloss) {
+    for (int d = 0; d < size(parameter); ++d) {
+      for (const std::int32_t e : envs) {
+        COHORT_THROW_UNLESS(
+            at(v, d, e) == 0 || defaults(parameter, d) > 0,
+            "environment {} has impossible parameters: dof_frictionloss[{}] = {}, of a dof that has none "
+            "in the model: give its joint a small frictionloss in the file",
+            e, d, at(v, d, e));
+        if (defaults(parameter, d) > 0) break;
+      }
+    }
+  }
+  if (parameter == Parameter::kJointStiffness) {
+    for (int j = 0; j < size(parameter); ++j) {
+      const JointInfo& joint = model_.info.joints[static_cast<std::size_t>(j)];
+      if (kJointQpos[static_cast<int>(joint.type)] == 1) continue;
+      for (const std::int32_t e : envs) {
+        COHORT_THROW_UNLESS(at(v, j, e) == defaults(parameter, j),
+                            "environment {} has impossible parameters: joint_stiffness[{}] (`{}`) is another than the "
+                            "model's, and the joint is no hinge or slide; the engine `mujoco` has springs of those too",
+                            e, j, joint.name);
+      }
+    }
+  }
+  if (parameter != Parameter::kLinkMass) return;
   for (const std::int32_t e : envs) {
     check_masses(model_.info, e, [&](int link) { return static_cast<double>(at(v, link, e)); });
   }
@@ -160,17 +262,69 @@ std::span<const std::int32_t> ParameterStore::resize(LaneValues& v, int rows, st
   return every();
 }
 
+bool ParameterStore::centre_of(int k, std::int32_t env, double* centre) const {
+  const LinkRecord& link = model_.link[static_cast<std::size_t>(k)];
+  double own[3];
+  bool changed = false;
+  for (int i = 0; i < 3; ++i) {
+    const float x = value(Parameter::kLinkCom, 3 * k + i, env);
+    changed = changed || x != defaults(Parameter::kLinkCom, 3 * k + i);
+    own[i] = static_cast<double>(x);
+  }
+  for (int i = 0; i < 3; ++i) centre[i] = static_cast<double>(link.com[i]);
+  if (!changed) return false;
+  double q[4], R[9];
+  for (int i = 0; i < 4; ++i) q[i] = static_cast<double>(link.quat[i]);
+  rotation_of(q, R);
+  for (int i = 0; i < 3; ++i) {
+    centre[i] = static_cast<double>(link.pos[i]) + R[3 * i] * own[0] + R[3 * i + 1] * own[1] + R[3 * i + 2] * own[2];
+  }
+  return true;
+}
+
+bool ParameterStore::inertia_of(int k, std::int32_t env, double* inertia) const {
+  const LinkRecord& link = model_.link[static_cast<std::size_t>(k)];
+  double moment[3], q[4], R[9], axes[9], A[9];
+  bool changed = false;
+  const auto take = [&](Parameter parameter, int n, double* to) {
+    for (int i = 0; i < n; ++i) {
+      const float x = value(parameter, n * k + i, env);
+      changed = changed || x != defaults(parameter, n * k + i);
+      to[i] = static_cast<double>(x);
+    }
+  };
+  take(Parameter::kLinkInertia, 3, moment);
+  take(Parameter::kLinkInertiaQuat, 4, q);
+  for (int i = 0; i < 6; ++i) inertia[i] = static_cast<double>(link.inertia[i]);
+  if (!changed) return false;
+  rotation_of(q, axes);
+  for (int i = 0; i < 4; ++i) q[i] = static_cast<double>(link.quat[i]);
+  rotation_of(q, R);
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      A[3 * i + j] = R[3 * i] * axes[j] + R[3 * i + 1] * axes[3 + j] + R[3 * i + 2] * axes[6 + j];
+    }
+  }
+  const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
+  for (int i = 0; i < 6; ++i) {
+    inertia[i] = 0;
+    for (int j = 0; j < 3; ++j) inertia[i] += A[3 * row[i] + j] * moment[j] * A[3 * col[i] + j];
+  }
+  return true;
+}
+
 bool ParameterStore::mass_of(std::span<const int> links, std::int32_t env, double* sum) {
-  const LaneValues& masses = values_[index(Parameter::kLinkMass)];
   const int row[6] = {0, 1, 2, 0, 0, 1}, col[6] = {0, 1, 2, 1, 2, 2};
   double mass = 0, lifted = 0, moment[3] = {0, 0, 0}, lift[3] = {0, 0, 0}, about[6] = {0, 0, 0, 0, 0, 0};
   bool changed = false;
   for (const int k : links) {
     const LinkRecord& link = model_.link[static_cast<std::size_t>(k)];
-    const double m = static_cast<double>(at(masses, k, env));
-    changed = changed || at(masses, k, env) != link.mass;
-    double c[3], squared = 0;
-    for (int i = 0; i < 3; ++i) c[i] = static_cast<double>(link.com[i]), squared += c[i] * c[i];
+    const float own = value(Parameter::kLinkMass, k, env);
+    const double m = static_cast<double>(own);
+    double c[3], inertia[6], squared = 0;
+    const bool moved = centre_of(k, env, c), turned = inertia_of(k, env, inertia);
+    changed = changed || own != link.mass || moved || turned;
+    for (int i = 0; i < 3; ++i) squared += c[i] * c[i];
     mass += m;
     lifted += m * static_cast<double>(link.gravcomp);
     for (int i = 0; i < 3; ++i) {
@@ -178,7 +332,7 @@ bool ParameterStore::mass_of(std::span<const int> links, std::int32_t env, doubl
       lift[i] += m * static_cast<double>(link.gravcomp) * c[i];
     }
     for (int i = 0; i < 6; ++i) {
-      about[i] += static_cast<double>(link.inertia[i]) + m * ((i < 3 ? squared : 0) - c[row[i]] * c[col[i]]);
+      about[i] += inertia[i] + m * ((i < 3 ? squared : 0) - c[row[i]] * c[col[i]]);
     }
   }
   if (!changed) return false;
@@ -232,7 +386,7 @@ void ParameterStore::drags(int fluid, std::int32_t env) {
   const FluidRecord& r = model_.fluid[static_cast<std::size_t>(fluid)];
   const int link = model_.fluid_link[static_cast<std::size_t>(fluid)];
   const double before = static_cast<double>(model_.link[static_cast<std::size_t>(link)].mass),
-               now = static_cast<double>(at(values_[index(Parameter::kLinkMass)], link, env));
+               now = static_cast<double>(value(Parameter::kLinkMass, link, env));
   // Every edge of the box of inertia changes by s, for one inertia; a link without mass has no drag.
   const double s = now == before ? 1.0 : now > 0 ? std::sqrt(before / now) : 0.0;
   const auto put = [&](int i, float own, double power) {
@@ -282,6 +436,60 @@ void ParameterStore::gains(std::span<const std::int32_t> envs) {
         g = i >= record.gain_values ? 0 : gain.empty() ? record.gain[i] : at(gain, kGainLength * a + i, e);
         b = i >= record.bias_values ? 0 : bias.empty() ? record.bias[i] : at(bias, kGainLength * a + i, e);
       }
+    }
+  }
+}
+
+void ParameterStore::centres(std::span<const std::int32_t> envs) {
+  const ModelView& m = model_.sizes;
+  envs = resize(centre_, 3 * m.nlink, envs);
+  for (int k = 0; k < m.nlink; ++k) {
+    for (const std::int32_t e : envs) {
+      double c[3];
+      centre_of(k, e, c);
+      for (int i = 0; i < 3; ++i) at(centre_, 3 * k + i, e) = static_cast<float>(c[i]);
+    }
+  }
+}
+
+void ParameterStore::losses(std::span<const std::int32_t> envs) {
+  const ModelView& m = model_.sizes;
+  envs = resize(loss_, m.nfriction, envs);
+  for (int i = 0; i < m.nfriction; ++i) {
+    const FrictionRecord& f = model_.friction[static_cast<std::size_t>(i)];
+    const int dof = model_.row_dof[static_cast<std::size_t>(f.first_dof)];
+    for (const std::int32_t e : envs)
+      at(loss_, i, e) = f.tendon >= 0 ? f.loss : value(Parameter::kDofFrictionloss, dof, e);
+  }
+}
+
+void ParameterStore::springs(std::span<const std::int32_t> envs) {
+  const ModelView& m = model_.sizes;
+  envs = resize(stiffness_, m.njnt, envs);
+  for (int i = 0; i < m.njnt; ++i) {
+    for (std::size_t j = 0; j < model_.info.joints.size(); ++j) {
+      if (model_.info.joints[j].qpos != model_.joint[static_cast<std::size_t>(i)].qpos) continue;
+      for (const std::int32_t e : envs)
+        at(stiffness_, i, e) = value(Parameter::kJointStiffness, static_cast<int>(j), e);
+    }
+  }
+}
+
+void ParameterStore::limits(std::span<const std::int32_t> envs) {
+  const ModelView& m = model_.sizes;
+  envs = resize(limit_, 2 * m.nlimit, envs);
+  for (int i = 0; i < m.nlimit; ++i) {
+    const LimitRecord& limit = model_.limit[static_cast<std::size_t>(i)];
+    int joint = -1;
+    for (std::size_t j = 0; j < model_.info.joints.size() && limit.kind != 2; ++j)
+      if (model_.info.joints[j].qpos == limit.index) joint = static_cast<int>(j);
+    for (const std::int32_t e : envs) {
+      float lower = limit.lower, upper = limit.upper;
+      if (joint >= 0) {
+        lower = value(Parameter::kJointRange, 2 * joint, e), upper = value(Parameter::kJointRange, 2 * joint + 1, e);
+        if (limit.kind == 1) upper = std::max(lower, upper);  // the greatest angle
+      }
+      at(limit_, 2 * i, e) = lower, at(limit_, 2 * i + 1, e) = upper;
     }
   }
 }
@@ -362,6 +570,24 @@ void ParameterStore::commit(const ModelView& view, DataView& data, std::span<con
     gains(envs);
     data.actuator_values = actuator_.data();
   }
+  if (bits & kVariesCentre) {
+    centres(envs);
+    data.centres = centre_.data();
+  }
+  if (bits & kVariesGravity) data.gravity = values_[index(Parameter::kGravity)].data();
+  if (bits & kVariesLoss) {
+    losses(envs);
+    data.losses = loss_.data();
+  }
+  if (bits & kVariesStiffness) {
+    springs(envs);
+    data.stiffness = stiffness_.data();
+  }
+  if (bits & kVariesLimits) {
+    limits(envs);
+    data.limits = limit_.data();
+  }
+  if (bits & kVariesForces) data.force_limits = values_[index(Parameter::kActuatorForceRange)].data();
   if (bits & (kVariesMass | kVariesArmature)) ratios(view, data, envs);
   committed_ = bits;
 }

@@ -33,8 +33,8 @@ class ParameterStore {
   ParameterStore(const Model& model, int n_pad) : model_(model), n_pad_(n_pad) {}
 
   /// Values per environment.
-  static int size(const ModelView& sizes, Parameter parameter);
-  int size(Parameter parameter) const { return size(model_.sizes, parameter); }
+  static int size(const Model& model, Parameter parameter);
+  int size(Parameter parameter) const { return size(model_, parameter); }
   /// The model's own values.
   std::vector<float> defaults(Parameter parameter) const;
   /// The values, [value][environment]; the model's when they are asked for the first time.
@@ -65,8 +65,8 @@ class ParameterStore {
   /// What the kernels read alone.
   static double bytes_for_kernels(const ModelView& sizes, int varies);
 
-  /// Works out what the kernels read and points `data` at it. Throws Error, naming the environment, for a mass,
-  /// friction, armature or damping below zero or a value that is no number. view: with varies() set. envs: those whose
+  /// Works out what the kernels read and points `data` at it. Throws Error, naming the environment, for what
+  /// check_parameter() refuses and what the model has no place for. view: with varies() set. envs: those whose
   /// values have changed since the last time; empty: any may have.
   void commit(const ModelView& view, DataView& data, std::span<const std::int32_t> envs = {});
 
@@ -99,7 +99,16 @@ class ParameterStore {
   void check(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
   /// Makes room for what the kernels read; the environments to work out: all of them where there was none.
   std::span<const std::int32_t> resize(LaneValues& v, int rows, std::span<const std::int32_t> envs);
-  /// Mass, centre, inertia, lifted mass and its centre of links together; false where none has another mass than in the
+  /// Of an environment's value, or the model's where environments have none of their own.
+  float value(Parameter parameter, int i, int env) const {
+    const LaneValues& v = values_[static_cast<std::size_t>(parameter)];
+    return v.empty() ? defaults(parameter, i) : at(v, i, env);
+  }
+  /// Centre of mass of a link in its body's frame, and inertia about it along the body's axes. False where they are the
+  /// model's, which they then are to the last bit.
+  bool centre_of(int link, std::int32_t env, double* centre) const;
+  bool inertia_of(int link, std::int32_t env, double* inertia) const;
+  /// Mass, centre, inertia, lifted mass and its centre of links together; false where all are as in the
   /// model.
   bool mass_of(std::span<const int> links, std::int32_t env, double* sum);
   /// What follows from the links' masses.
@@ -107,12 +116,16 @@ class ParameterStore {
   void drags(int fluid, std::int32_t env);
   void frictions(std::span<const std::int32_t> envs);
   void gains(std::span<const std::int32_t> envs);
+  void centres(std::span<const std::int32_t> envs);
+  void losses(std::span<const std::int32_t> envs);
+  void springs(std::span<const std::int32_t> envs);
+  void limits(std::span<const std::int32_t> envs);
   void ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs);
 
   const Model& model_;
   int n_pad_;
   std::array<LaneValues, kParameterCount> values_;
-  LaneValues body_, pair_, actuator_, ratio_;
+  LaneValues body_, pair_, actuator_, ratio_, centre_, loss_, stiffness_, limit_;
   std::vector<std::vector<int>> body_links_;
   std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1, once every() was asked for
   int committed_ = 0;                ///< varies() of the last commit

@@ -203,7 +203,8 @@ EngineOptions Scene::engine_options() const {
           .row_space = options_.row_space,
           .contact_capacity = options_.contact_capacity,
           .parameters = set_of(options_.parameters),
-          .step_leaves = set_of(options_.step_leaves)};
+          .step_leaves = set_of(options_.step_leaves),
+          .leave_present = options_.leave_present};
 }
 
 /// What building has in common.

@@ -21,9 +21,9 @@ std::vector<std::int32_t> columns(const std::vector<std::int32_t>& items, int co
 }
 
 void need_parameter(Parameter which) {
-  COHORT_THROW_UNLESS(which >= Parameter::kLinkMass && which <= Parameter::kActuatorBias,
+  COHORT_THROW_UNLESS(which >= Parameter::kLinkMass && static_cast<int>(which) < kParameterCount,
                       "there is no parameter {}: they are 0 to {}", static_cast<int>(which),
-                      static_cast<int>(Parameter::kActuatorBias));
+                      kParameterCount - 1);
 }
 
 bool is_gain(Parameter which) {

@@ -149,6 +149,9 @@ class SceneTask : public Task {
   /// By a renderer of its own.
   ArrayView film(const std::string& camera, std::int32_t env, const FilmSettings& settings) final;
   std::unique_ptr<Actor> make_expert(std::uint64_t seed) override;
+  /// Joints and gains of the model's actuators, and the pose that an episode's start() is given. A task whose actions are
+  /// differences of joints' targets adds their scale and the pose that they are taken from.
+  TaskContract contract() override;
   TaskFields settings() const final { return setup_.fields; }
   std::string description() const override;
 

@@ -3,6 +3,7 @@
 #include "core/format.h"
 #include "core/unknown_setting.h"
 #include "tasks/actor.h"
+#include "tasks/task_contract.h"
 #include "tasks/task_fields.h"
 
 namespace cohort::tasks {
@@ -18,6 +19,10 @@ void apply_overrides(const TaskSettings& settings, config::Fields& fields) {
 
 ArrayView Task::reward_terms() {
   return make_view(static_cast<float*>(nullptr), {n_envs(), 0});
+}
+
+TaskContract Task::contract() {
+  return {};
 }
 
 ArrayView Task::film(const std::string& camera, std::int32_t env, const FilmSettings& settings) {

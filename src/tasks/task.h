@@ -34,6 +34,7 @@ class Fields;
 namespace cohort::tasks {
 
 class Actor;
+struct TaskContract;
 
 struct ActionSpec {
   std::vector<std::string> names;  ///< of the components
@@ -125,6 +126,10 @@ class Task : public Observations {
 
   /// Who can do the task; null where there is none. `seed` keys what it draws. It must not outlive the task.
   virtual std::unique_ptr<Actor> make_expert(std::uint64_t seed);
+
+  /// How actions become joints of a robot, for who takes a policy elsewhere (tasks/task_contract.h): empty where the
+  /// task does not say.
+  virtual TaskContract contract();
 
   /// The task's own settings (TaskSettings::overrides); null: there are none.
   virtual TaskFields settings() const { return nullptr; }

@@ -35,6 +35,22 @@ class TrainPpo : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TrainPpo, ARunEndsWhereItsReturnIsReachedAndSaysTheTermsAsOftenAsToldTo) {
+  // Thirty-two episodes end every sixteen steps; the pole's return is above 0 from the first on.
+  const Outcome reached =
+      train("reached", {"max_iterations=50", "task_settings=[horizon=16]", "stop_at_return=0.001", "log_interval=2"});
+  ASSERT_EQ(reached.code, 0) << reached.err;
+  const std::string log = text_of(latest("reached") / "training.log");
+  EXPECT_NE(log.find("stopped at iteration 4: the mean return"), std::string::npos) << log;
+  EXPECT_NE(log.find("has reached stop_at_return=0.001"), std::string::npos);
+  EXPECT_NE(log.find("iteration 2 of 50: return"), std::string::npos) << log;
+  EXPECT_EQ(lines_of(text_of(latest("reached") / "metrics.jsonl")).size(), 4u);
+  EXPECT_TRUE(fs::exists(latest("reached") / "checkpoints" / "checkpoint-4"));
+  const Outcome not_reached = train("short", {"max_iterations=5", "task_settings=[horizon=16]", "stop_at_return=1e6"});
+  ASSERT_EQ(not_reached.code, 0) << not_reached.err;
+  EXPECT_EQ(lines_of(text_of(latest("short") / "metrics.jsonl")).size(), 5u);
+}
+
 TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnAsItWas) {
   const auto rates = [this](const std::string& name) {
     std::vector<double> found;

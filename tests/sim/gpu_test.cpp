@@ -128,13 +128,14 @@ TEST_P(BitsOnGpu, OfDerivedFieldsAreTheScalarEngines) {
 }
 
 TEST_P(BitsOnGpu, OfWhatAStepLeavesAreTheScalarEngines) {
-  const std::vector<Field> left = {Field::kLinkPos,       Field::kLinkQuat,     Field::kLinkCom,
-                                   Field::kLinkInertia,   Field::kLinkVelocity, Field::kQfrcActuator,
-                                   Field::kQfrcConstraint};
+  const std::vector<Field> left = {Field::kLinkPos,        Field::kLinkQuat,     Field::kLinkCom,
+                                   Field::kLinkInertia,    Field::kLinkVelocity, Field::kQfrcActuator,
+                                   Field::kQfrcConstraint, Field::kLinkTwist,    Field::kGeomForce};
   std::vector<float> result[2];
   for (bool gpu : {false, true}) {
     SceneOptions options = options_on(gpu);
     options.step_leaves = left;
+    options.leave_present = GetParam() == std::string("walker.xml");
     if (GetParam() == std::string("walker.xml") || GetParam() == std::string("crates"))
       options.step_leaves.push_back(Field::kLinkForce);
     Scene scene(options);
@@ -230,6 +231,11 @@ TEST_F(SimOnGpu, ParametersOfTheEnvironmentsGiveTheScalarEnginesBits) {
       scene.randomize_parameter(Parameter::kGeomFriction, 0.5, 1.5);
       scene.randomize_parameter(Parameter::kDofDamping, 0.5, 1.5);
       scene.randomize_parameter(Parameter::kActuatorGain, 0.9, 1.1);
+      for (const Parameter p :
+           {Parameter::kLinkCom, Parameter::kLinkInertia, Parameter::kGravity, Parameter::kDofFrictionloss,
+            Parameter::kJointStiffness, Parameter::kJointRange, Parameter::kActuatorForceRange}) {
+        scene.randomize_parameter(p, 0.9, 1.1);
+      }
     }
     for (int s = 0; s < 100; ++s) {
       scene.set_random_ctrl(s);

@@ -17,8 +17,8 @@ TEST(Parameters, TheModelsValuesGiveTheModelsBits) {
   Job run{.n = 20, .steps = 60};
   run.before_step = [](Scene& scene, int s) {
     if (s > 0) return;
-    for (Parameter p : {Parameter::kLinkMass, Parameter::kGeomFriction, Parameter::kDofArmature, Parameter::kDofDamping,
-                        Parameter::kActuatorGain, Parameter::kActuatorBias}) {
+    for (int k = 0; k < kParameterCount; ++k) {
+      const auto p = static_cast<Parameter>(k);
       scene.set_parameter(p, scene.get_parameter(p));
     }
   };

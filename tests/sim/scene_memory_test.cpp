@@ -97,8 +97,8 @@ TEST_P(SceneApi, ThePlanBeforeTheBuildIsWhatTheBuildTakes) {
       EXPECT_NE(message_of([&] { scene.plan(); }), "");
     }
   }
-  o.parameters = {static_cast<Parameter>(6)};
-  EXPECT_NE(message_of([&] { Scene{o}; }).find("no parameter 6"), std::string::npos);
+  o.parameters = {static_cast<Parameter>(kParameterCount)};
+  EXPECT_NE(message_of([&] { Scene{o}; }).find(format("no parameter {}", kParameterCount)), std::string::npos);
 }
 
 /// Two bodies of a hundred spheres make 10,000 pairs, of which an environment has room for 30.

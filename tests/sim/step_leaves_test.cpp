@@ -15,9 +15,12 @@
 namespace cohort::sim {
 namespace {
 
-const std::vector<Field> kAllLeft = {Field::kLinkPos,      Field::kLinkQuat,      Field::kLinkCom,
-                                     Field::kLinkInertia,  Field::kLinkVelocity,  Field::kLinkForce,
-                                     Field::kQfrcActuator, Field::kQfrcConstraint};
+const std::vector<Field> kAllLeft = {
+    Field::kLinkPos,   Field::kLinkQuat,     Field::kLinkCom,        Field::kLinkInertia, Field::kLinkVelocity,
+    Field::kLinkForce, Field::kQfrcActuator, Field::kQfrcConstraint, Field::kLinkTwist,   Field::kGeomForce};
+/// Of these, what follows from positions and velocities.
+const std::vector<Field> kMotionLeft = {Field::kLinkPos,     Field::kLinkQuat,     Field::kLinkCom,
+                                        Field::kLinkInertia, Field::kLinkVelocity, Field::kLinkTwist};
 
 /// Two trees on a static link, a third alone, contacts between trees and with the floor, a limit, a motor. What the
 /// caller applies pushes a link too.
@@ -91,7 +94,8 @@ TEST_P(StepLeaves, WhatMujocosStepLeavesOnTheBatchedEngine) {
       const std::vector<double> a = row_of(*ours, kAllLeft[f], env), b = row_of(*exact, kAllLeft[f], 0);
       for (const double x : b) size[f] = std::max(size[f], std::abs(x));
       // The solver ends at its tolerance, and in single precision.
-      const bool solved = kAllLeft[f] == Field::kLinkForce || kAllLeft[f] == Field::kQfrcConstraint;
+      const bool solved =
+          kAllLeft[f] == Field::kLinkForce || kAllLeft[f] == Field::kQfrcConstraint || kAllLeft[f] == Field::kGeomForce;
       EXPECT_LT(distance(a, b), solved ? 3e-4 : 3e-5) << field_name(kAllLeft[f]) << " " << when;
     }
   };
@@ -132,6 +136,94 @@ TEST_P(StepLeaves, WhatMujocosStepLeavesOnTheBatchedEngine) {
   EXPECT_EQ(row_of(*exact, Field::kWarmstart, 0), warm);
 }
 
+/// Against the world and against what moves, as the list of contacts has them.
+TEST(StepLeavesGeomForce, IsTheSumOfTheListedContactsOnEachGeom) {
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    const auto scene =
+        scene_with({.engine = engine, .step_leaves = {Field::kGeomForce}}, model_with("Euler", 0.004), 3);
+    const std::vector<std::uint8_t> fixed = scene->info().fixed_geoms();
+    double against_fixed = 0, against_moving = 0;
+    for (int s = 0; s < 60; ++s) {
+      scene->engine().step(5);
+      scene->engine().forward();
+      std::vector<double> expected(6 * fixed.size());
+      for (const Contact& c : scene->engine().contacts(1)) {
+        const auto add = [&](int own, int other, double sign) {
+          for (std::size_t i = 0; i < 3; ++i) {
+            const std::size_t at = 6 * static_cast<std::size_t>(own) + i;
+            expected[at + (fixed[static_cast<std::size_t>(other)] ? 0 : 3)] += sign * c.force[i];
+          }
+        };
+        add(c.geom1, c.geom2, -1);
+        add(c.geom2, c.geom1, 1);
+        (fixed[static_cast<std::size_t>(c.geom1)] || fixed[static_cast<std::size_t>(c.geom2)] ? against_fixed
+                                                                                              : against_moving) +=
+            std::abs(c.force[2]);
+      }
+      // The list begins from no memory of separating directions: in single precision it ends somewhat beside.
+      EXPECT_LT(distance(row_of(*scene, Field::kGeomForce, 1), expected), 1e-4) << to_string(engine) << " " << s;
+    }
+    EXPECT_GT(against_fixed, 1) << to_string(engine);
+    EXPECT_GT(against_moving, 1) << to_string(engine);
+  }
+}
+
+TEST(StepLeavesGeomForce, OfABoxAtRestIsItsWeight) {
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    const auto scene = scene_with({.engine = engine, .step_leaves = {Field::kGeomForce}},
+                                  R"(<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+      <body name="shelf" pos="1 0 0"><geom name="shelf" type="box" size="0.1 0.1 0.1"/></body>
+      <body mocap="true" name="hand" pos="0 3 0.5"><geom name="hand" size="0.1"/></body>
+      <body pos="0 0 0.1"><freejoint/><geom name="low" type="box" size="0.1 0.1 0.1" mass="2"/></body>
+      <body pos="0 0 0.25"><freejoint/><geom name="high" type="box" size="0.05 0.05 0.05" mass="1"/></body>
+      </worldbody></mujoco>)",
+                                  2);
+    EXPECT_EQ(scene->info().fixed_geoms(), (std::vector<std::uint8_t>{1, 1, 0, 0, 0}));
+    scene->engine().step(1500);
+    const std::vector<double> force = row_of(*scene, Field::kGeomForce, 0);
+    const auto z = [&](const char* geom, int of) {
+      return force[static_cast<std::size_t>(6 * scene->info().geom(geom) + 3 * of + 2)];
+    };
+    constexpr double kWeight = 9.81, kNear = 1e-2;  // N; the boxes still settle
+    EXPECT_NEAR(z("low", 0), 3 * kWeight, kNear) << to_string(engine);
+    EXPECT_NEAR(z("low", 1), -kWeight, kNear) << to_string(engine);
+    EXPECT_NEAR(z("high", 1), kWeight, kNear) << to_string(engine);
+    EXPECT_NEAR(z("floor", 1), -3 * kWeight, kNear) << to_string(engine);
+    for (const char* alone : {"shelf", "hand"}) EXPECT_EQ(z(alone, 0), 0) << alone;
+    EXPECT_EQ(z("high", 0), 0) << to_string(engine);
+  }
+}
+
+/// SceneOptions::leave_present: poses and velocities as forward() has them, forces as without it, the motion the same.
+TEST_P(StepLeaves, OfThePresentStateIsWhatForwardComputes) {
+  for (const EngineKind engine : {EngineKind::kBatched, EngineKind::kMujoco}) {
+    const std::string xml = model_with(GetParam(), 0.004);
+    SceneOptions options{.engine = engine, .step_leaves = kAllLeft};
+    const auto last = scene_with(options, xml, 20);
+    options.leave_present = true;
+    const auto present = scene_with(options, xml, 20);
+    for (int s = 0; s < 40; ++s) {
+      for (Scene* scene : {last.get(), present.get()}) {
+        scene->set_random_ctrl(s);
+        scene->engine().step(4);
+      }
+      EXPECT_EQ(row_of(*present, Field::kQpos, 7), row_of(*last, Field::kQpos, 7));
+      EXPECT_EQ(row_of(*present, Field::kQvel, 7), row_of(*last, Field::kQvel, 7));
+      for (const Field f : kAllLeft) {
+        if (std::find(kMotionLeft.begin(), kMotionLeft.end(), f) == kMotionLeft.end())
+          EXPECT_EQ(row_of(*present, f, 7), row_of(*last, f, 7)) << field_name(f);
+      }
+      EXPECT_NE(row_of(*present, Field::kLinkTwist, 7), row_of(*last, Field::kLinkTwist, 7));
+      if (s % 10 != 9) continue;
+      std::vector<std::vector<double>> left;
+      for (const Field f : kMotionLeft) left.push_back(row_of(*present, f, 7));
+      for (Scene* scene : {last.get(), present.get()}) scene->forward();
+      for (std::size_t f = 0; f < kMotionLeft.size(); ++f)
+        EXPECT_EQ(left[f], row_of(*present, kMotionLeft[f], 7)) << field_name(kMotionLeft[f]) << to_string(engine);
+    }
+  }
+}
+
 std::vector<float> all_left(const SceneOptions& options, int n, int steps_at_once) {
   const auto scene = scene_with(options, model_with("Euler", 0.004), n);
   std::vector<float> all;
@@ -155,6 +247,15 @@ TEST(StepLeavesBits, AreTheSameForEveryLaneWidthBatchSizeAndThreadCount) {
     EXPECT_TRUE(same_bits(all_left(options, 40, 12), truth)) << to_string(width);
     EXPECT_TRUE(same_bits(all_left(options, 7, 4), truth)) << to_string(width);
   }
+  options.lanes = LaneWidth::kScalar;
+  options.leave_present = true;
+  const std::vector<float> present = all_left(options, 7, 12);
+  EXPECT_FALSE(same_bits(present, truth));
+  for (const LaneWidth width : widths()) {
+    options.lanes = width;
+    EXPECT_TRUE(same_bits(all_left(options, 40, 12), present)) << to_string(width);
+  }
+  options.leave_present = false;
   options.threads = 3;
   EXPECT_TRUE(same_bits(all_left(options, 50, 12), truth));
 }

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "core/format.h"
@@ -25,7 +25,7 @@ using sim::Parameter;
 constexpr const char* kModel = R"(<mujoco><option timestep='0.002'/><worldbody>
   <geom name='ground' type='plane' size='0 0 .1' friction='.8 .01 .001'/>
   <body name='trunk' pos='0 0 1'><freejoint/><geom name='trunk' type='box' size='.2 .1 .05' mass='4'/>
-    <body name='thigh' pos='.2 0 0'><joint name='hip' axis='0 1 0' damping='.2' armature='.01' range='-1.5 1.5' limited='true'/>
+    <body name='thigh' pos='.2 0 0'><joint name='hip' axis='0 1 0' damping='.2' armature='.01' range='-80 80' limited='true'/>
       <geom name='thigh' type='capsule' fromto='0 0 0 0 0 -.3' size='.03' mass='1'/>
       <body name='shin' pos='0 0 -.3'><joint name='knee' axis='0 1 0' damping='.1' armature='.02'/>
         <geom name='shin' type='capsule' fromto='0 0 0 0 0 -.3' size='.02' mass='.5'/>
@@ -102,16 +102,20 @@ TEST(Randomization, WhatIsWrongIsSaidWithARemedy) {
   const auto has = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text << "\n lacks: " << part;
   };
-  has(fault(R"({"type": "body_mas", "ranges": [1, 2]})"), "there is no randomisation 'body_mas', did you mean 'body_mass'?");
-  has(fault(R"({"type": "body_mass", "links": "tronk", "ranges": [1, 2]})"), "no link matches 'tronk', did you mean 'trunk'?");
+  has(fault(R"({"type": "body_mas", "ranges": [1, 2]})"),
+      "there is no randomisation 'body_mas', did you mean 'body_mass'?");
+  has(fault(R"({"type": "body_mass", "links": "tronk", "ranges": [1, 2]})"),
+      "no link matches 'tronk', did you mean 'trunk'?");
   has(fault(R"({"type": "body_mass", "ranges": [2, 1]})"), "ranges is [2,1]: low is above high");
   has(fault(R"({"type": "body_mass"})"), "ranges is missing: [low, high]");
   has(fault(R"({"type": "body_mass", "ranges": [0, 1], "distribution": "log_uniform"})"), "above zero");
   has(fault(R"({"type": "body_mass", "ranges": [1, -1], "distribution": "gaussian"})"), "standard deviation is below");
-  has(fault(R"({"type": "body_mass", "ranges": [1, 2], "distribution": "normal"})"), "there is no distribution 'normal'");
+  has(fault(R"({"type": "body_mass", "ranges": [1, 2], "distribution": "normal"})"),
+      "there is no distribution 'normal'");
   has(fault(R"({"type": "body_mass", "ranges": [1, 2], "operation": "mul"})"), "there are abs, add, scale");
   has(fault(R"({"type": "body_mass", "ranges": [1, 2], "mode": "interval"})"), "seconds lie between");
-  has(fault(R"({"type": "body_mass", "ranges": [1, 2], "entity": "table"})"), "there is no entity 'table'; there is robot");
+  has(fault(R"({"type": "body_mass", "ranges": [1, 2], "entity": "table"})"),
+      "there is no entity 'table'; there is robot");
   has(fault(R"({"type": "body_mass", "ranges": [1, 2], "rangs": 1})"), "is ranges meant?");
   has(fault(R"({"type": "geom_friction", "ranges": {"3": [1, 2]}})"), "there is no axis 3: they are 0 to 2");
   has(fault(R"({"type": "pd_gains", "actuators": "ankle", "kp_range": [1, 2]})"), "no gains of position or velocity");
@@ -170,9 +174,9 @@ TEST(Randomization, TenThousandSeedsHaveTheDistributionsMeanAndRange) {
 
 TEST(Randomization, ASeedGivesTheSameValuesWhateverTheBatchAndTheOrder) {
   const sim::ModelInfo& info = model_info();
-  const std::vector<Randomization> all{
-      read("body_mass", R"({"ranges": [0.5, 2]})", info), read("geom_friction", R"({"ranges": [0.3, 1]})", info),
-      read("pd_gains", R"({"kp_range": [0.5, 2], "kd_range": [0.5, 2]})", info)};
+  const std::vector<Randomization> all{read("body_mass", R"({"ranges": [0.5, 2]})", info),
+                                       read("geom_friction", R"({"ranges": [0.3, 1]})", info),
+                                       read("pd_gains", R"({"kp_range": [0.5, 2], "kd_range": [0.5, 2]})", info)};
   constexpr int kEnvs = 40;
   std::unique_ptr<sim::Scene> whole = make_scene(kEnvs);
   Randomizer randomizer(all, *whole, 0.02);
@@ -196,7 +200,8 @@ TEST(Randomization, ASeedGivesTheSameValuesWhateverTheBatchAndTheOrder) {
 TEST(Randomization, WhatIsAddressedKeepsItsDrawWhenOthersAreAddressedToo) {
   const sim::ModelInfo& info = model_info();
   const auto mass = [&](const char* event) {
-    return draw_one(read("body_mass", event, info), Parameter::kLinkMass, 11)[static_cast<std::size_t>(info.link("shin"))];
+    return draw_one(read("body_mass", event, info), Parameter::kLinkMass,
+                    11)[static_cast<std::size_t>(info.link("shin"))];
   };
   EXPECT_EQ(mass(R"({"links": "shin", "ranges": [1, 2]})"), mass(R"({"links": ".*", "ranges": [1, 2]})"));
   const std::vector<double> shared =
@@ -231,10 +236,11 @@ TEST(Randomization, GainsKeepTheShapeOfTheirActuators) {
 TEST(Randomization, TaskValuesAreNumbersOfEveryEnvironment) {
   std::unique_ptr<sim::Scene> scene = make_scene(5);
   const sim::ModelInfo& info = scene->info();
-  Randomizer randomizer({read("encoder_bias", R"({"joints": "knee", "bias_range": [-0.1, 0.1]})", info),
-                         read("action_delay", R"({"delay_range": [1, 3]})", info),
-                         read("apply_external_force_torque", R"({"links": "trunk", "force_range": {"z": [5, 6]}})", info)},
-                        *scene, 0.02);
+  Randomizer randomizer(
+      {read("encoder_bias", R"({"joints": "knee", "bias_range": [-0.1, 0.1]})", info),
+       read("action_delay", R"({"delay_range": [1, 3]})", info),
+       read("apply_external_force_torque", R"({"links": "trunk", "force_range": {"z": [5, 6]}})", info)},
+      *scene, 0.02);
   const std::vector<std::int32_t> envs{0, 1, 2, 4};
   int seen = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
@@ -257,8 +263,9 @@ TEST(Randomization, TaskValuesAreNumbersOfEveryEnvironment) {
 TEST(Randomization, AnIntervalDrawsAnewByTheEpisodesClockAlone) {
   std::unique_ptr<sim::Scene> scene = make_scene(3);
   const sim::ModelInfo& info = scene->info();
-  const Randomization event = read(
-      "dof_damping", R"({"joints": "knee", "ranges": [1, 2], "mode": "interval", "interval_range_s": [0.1, 0.3]})", info);
+  const Randomization event =
+      read("dof_damping", R"({"joints": "knee", "ranges": [1, 2], "mode": "interval", "interval_range_s": [0.1, 0.3]})",
+           info);
   const int knee = info.joints[static_cast<std::size_t>(info.joint("knee"))].dof;
   Randomizer randomizer({event}, *scene, 0.02);
   const std::vector<std::uint64_t> keys{7, 8, 7};
@@ -283,6 +290,81 @@ TEST(Randomization, AnIntervalDrawsAnewByTheEpisodesClockAlone) {
   EXPECT_LE(changes, 20);
 }
 
+TEST(Randomization, PseudoInertiaIsMjlabs) {
+  std::ifstream in(std::filesystem::path(COHORT_SOURCE_DIR) / "tests" / "tasks" / "pseudo_inertia.json");
+  const Json cases = Json::parse(in);
+  ASSERT_EQ(cases.size(), 12u);
+  for (const Json& c : cases) {
+    LinkInertia before;
+    before.mass = c["mass"].get<double>();
+    before.com = c["com"].get<std::array<double, 3>>();
+    before.moments = c["moments"].get<std::array<double, 3>>();
+    before.quat = c["quat"].get<std::array<double, 4>>();
+    const LinkInertia after = perturbed(before, c["by"].get<std::array<double, 10>>());
+    EXPECT_NEAR(after.mass, c["new_mass"].get<double>(), 1e-9);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(after.com[i], c["new_com"][i].get<double>(), 1e-9);
+    // The axes' order and signs are free: the tensor is not.
+    const auto [w, x, y, z] = after.quat;
+    const double R[3][3] = {{1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)},
+                            {2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)},
+                            {2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)}};
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t j = 0; j < 3; ++j) {
+        double entry = 0;
+        for (std::size_t k = 0; k < 3; ++k) entry += R[i][k] * after.moments[k] * R[j][k];
+        EXPECT_NEAR(entry, c["new_inertia"][3 * i + j].get<double>(), 1e-9);
+      }
+    }
+  }
+}
+
+TEST(Randomization, InertiasCentresAndLimitsAreWrittenWhereTheyBelong) {
+  const sim::ModelInfo& info = model_info();
+  const auto link = [&](const char* name) { return static_cast<std::size_t>(info.link(name)); };
+  std::unique_ptr<sim::Scene> scene = make_scene(1);
+  const auto model = [&](Parameter p) { return scene->engine().model_values(p); };
+  const auto values = [&](const char* kind, const char* event, Parameter p) {
+    return draw_one(read(kind, event, info), p, 9);
+  };
+  // Mass and moments grow together, centre and axes stay; a whole subtree by one factor.
+  const char* density = R"({"links": "thigh", "alpha_range": [0.1, 0.3]})";
+  const double mass = values("pseudo_inertia", density, Parameter::kLinkMass)[link("thigh")];
+  EXPECT_GE(mass, std::exp(0.2) - 1e-6);
+  EXPECT_LE(mass, std::exp(0.6) + 1e-6);
+  EXPECT_NEAR(values("pseudo_inertia", density, Parameter::kLinkInertia)[3 * link("thigh") + 1] /
+                  static_cast<double>(model(Parameter::kLinkInertia)[3 * link("thigh") + 1]),
+              mass, 1e-5);
+  EXPECT_EQ(parameters_of(std::vector{read("pseudo_inertia", density, info)}).size(), 2u);
+  EXPECT_EQ(parameters_of(std::vector{read("pseudo_inertia", R"({"t_range": [-0.1, 0.1]})", info)}).size(), 4u);
+  const std::vector<double> tree =
+      values("body_mass", R"({"links": "thigh", "subtree": true, "ranges": [1.5, 2]})", Parameter::kLinkMass);
+  EXPECT_EQ(tree[link("trunk")], 4);
+  EXPECT_NEAR(tree[link("thigh")] / 1, tree[link("shin")] / 0.6, 1e-6);
+  const std::vector<double> com =
+      values("body_com_offset", R"({"links": "trunk", "ranges": {"x": [0.1, 0.2]}})", Parameter::kLinkCom);
+  EXPECT_GE(com[3 * link("trunk")], 0.1 - 1e-7);
+  EXPECT_EQ(com[3 * link("trunk") + 2], 0);
+  const std::vector<double> gravity = values("gravity", R"({"ranges": {"z": [-1, 1]}})", Parameter::kGravity);
+  EXPECT_NE(gravity[2], -9.81f);
+  EXPECT_EQ(gravity[0], 0);
+  const std::vector<double> effort =
+      values("effort_limits", R"({"effort_limit_range": [0.5, 0.9]})", Parameter::kActuatorForceRange);
+  EXPECT_EQ(effort[0], -effort[1]);
+  EXPECT_LE(effort[1], 18.0001);
+  EXPECT_EQ(
+      values("effort_limits", R"({"operation": "abs", "effort_limit_range": 7})", Parameter::kActuatorForceRange)[0],
+      -7);
+  const auto hip = static_cast<std::size_t>(info.joint("hip"));
+  const std::vector<double> range =
+      values("joint_limits", R"({"operation": "scale", "ranges": [0.5, 0.6]})", Parameter::kJointRange);
+  EXPECT_NEAR(range[2 * hip + 1], 0.55 * info.joints[hip].range[1], 0.051 * info.joints[hip].range[1]);
+  EXPECT_NE(fault(R"({"type": "jnt_range", "joints": "knee", "ranges": [0, 1]})").find("has no limits in the model"),
+            std::string::npos);
+  EXPECT_NE(
+      fault(R"({"type": "effort_limits", "actuators": "ankle", "effort_limit_range": 1})").find("give it a forcerange"),
+      std::string::npos);
+}
+
 std::string write_task(const std::string& events) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / format("cohort_randomization_{}", getpid());
@@ -303,9 +385,12 @@ events:
 TEST(Randomization, ATaskOfAFileIsAFunctionOfItsSeedsAndIsSavedWhole) {
   const std::string file = write_task(
       "  body_mass: {ranges: [0.5, 2]}\n  encoder_bias: {joints: knee, bias_range: [0.01, 0.2]}\n"
-      "  action_delay: {delay_range: [0, 4]}\n"
+      "  action_delay: {delay_range: [0, 4]}\n  pseudo_inertia: {alpha_range: [-0.2, 0.2], t_range: [-0.02, 0.02]}\n"
+      "  gravity: {ranges: [-0.5, 0.5]}\n  jnt_range: {operation: scale, ranges: [0.8, 1.1]}\n  effort_limits: "
+      "{effort_limit_range: [0.7, 1]}\n"
       "  dof_damping: {ranges: [0, 2], mode: interval, interval_range_s: [0.1, 0.2]}\n"
-      "  apply_external_force_torque: {links: trunk, force_range: [-3, 3], mode: interval, interval_range_s: [0.1, 0.3]}\n");
+      "  apply_external_force_torque: {links: trunk, force_range: [-3, 3], mode: interval, interval_range_s: [0.1, "
+      "0.3]}\n");
   for (const char* engine : {"batched", "mujoco"}) {
     const auto make = [&](int n, int threads) {
       TaskSettings s;

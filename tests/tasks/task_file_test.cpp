@@ -306,6 +306,49 @@ rewards:
   EXPECT_FLOAT_EQ(task->reward().span<float>()[1], 5 * 0.02f + 2);
 }
 
+TEST_F(TaskFile, ContactsAreReadByNameOfGeomsAndLinks) {
+  const std::string file = write("touch.yaml", R"yaml(
+scene: {robot: {mjcf: hopper.xml}}
+simulation: {decimation: 4}
+actions: {legs: {type: joint_position}}
+observations:
+  policy:
+    feet: contact(".*_foot") * 1
+    legs: contact(["left", "right"]) * 1
+    force: sum(contact_force(".*_foot")[2])
+    self: sum(other_contact(".*")) * 1
+    air: held(not contact(".*_foot"))
+    trunk: contact("trunk") * 1
+    height: link_position("left")[2]
+    speed: link_velocity("trunk")[2]
+    truth: base.linear_velocity_world[2]
+)yaml");
+  for (const char* engine : {"batched", "mujoco"}) {
+#ifdef __SANITIZE_THREAD__
+    if (std::string(engine) == "mujoco") continue;  // its thread pool is not instrumented
+#endif
+    const auto task = make_task(file, {.n_envs = 2, .engine = engine});
+    begin(*task, 0);
+    // It falls from where its feet are 0.17 m over the floor.
+    std::vector<float> rest(4);
+    for (int t = 0; t < 25; ++t) {
+      EXPECT_NEAR(observed(*task, "speed")[0], observed(*task, "truth")[0], 1e-5);
+      if (t == 5) {
+        EXPECT_EQ(observed(*task, "feet")[0], 0);
+        EXPECT_NEAR(observed(*task, "air")[0], 0.1, 1e-6);
+      }
+      task->step(make_view(rest.data(), {2, 2}));
+    }
+    EXPECT_EQ(observed(*task, "feet")[0], 1) << engine;
+    EXPECT_EQ(observed(*task, "legs")[3], 1);
+    EXPECT_EQ(observed(*task, "air")[0], 0);
+    EXPECT_EQ(observed(*task, "trunk")[0], 0);
+    EXPECT_EQ(observed(*task, "self")[0], 0);
+    EXPECT_NEAR(observed(*task, "height")[0], 0.43, 0.03);
+    EXPECT_NEAR(observed(*task, "force")[0], 5 * 9.81, 25);
+  }
+}
+
 TEST_F(TaskFile, WhatLastsOverEpisodesIsSaved) {
   const std::string file = write("life.yaml", R"yaml(
 scene: {robot: {mjcf: hopper.xml}}
@@ -344,7 +387,7 @@ TEST_F(TaskFile, EveryNamedTermCanBeRead) {
   // The parameters that terms need.
   const nlohmann::json kGiven{{"std", 0.5},           {"std_standing", 0.1}, {"std_walking", 0.2}, {"std_running", 0.3},
                               {"target_height", 0.5}, {"limit_angle", 1.0},  {"max_velocity", 9.0}, {"minimum_height", 0.1},
-                              {"command_name", "twist"}, {"link", "trunk"}, {"sensor_name", "gyro"}};
+                              {"command_name", "twist"}, {"link", "trunk"}, {"sensor_name", "gyro"}, {"feet", ".*_foot"}, {"bodies", "trunk"}};
   std::string model = kHopper;
   model.replace(model.find("<geom name=\"trunk\""), 0, "<site name=\"imu\"/>");
   write("hopper.xml", model);

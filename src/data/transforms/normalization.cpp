@@ -77,6 +77,13 @@ Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const st
                       what, e, statistics.width());
 }
 
+std::vector<Normalizer::Scale> Normalizer::scales() const {
+  std::vector<Scale> all;
+  for (const Element& e : elements_)
+    all.push_back(e.inverted_constant ? Scale{e.shift, 0} : Scale{e.shift - e.offset / e.factor, 1 / e.factor});
+  return all;
+}
+
 void Normalizer::normalize(std::span<float> rows) const {
   if (elements_.empty()) return;
   for (std::size_t at = 0; at < rows.size(); at += elements_.size())

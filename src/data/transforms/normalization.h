@@ -31,6 +31,11 @@ class Normalizer {
   std::size_t width() const { return elements_.size(); }
   /// A line for each element that is normalised in another way than its kind says.
   const std::vector<std::string>& notes() const { return notes_; }
+  /// value = mean + std * normalised, of each element, but for clipping. std 0: it never changes, and is normalised to 0.
+  struct Scale {
+    double mean = 0, std = 1;
+  };
+  std::vector<Scale> scales() const;
   /// In place, rows of width().
   void normalize(std::span<float> rows) const;
   void denormalize(std::span<float> rows) const;

@@ -25,22 +25,50 @@ std::shared_ptr<Convolution> convolution(std::int64_t in, std::int64_t out, std:
       Convolution::Start::kFanOutNormal);
 }
 
-/// One of the two norms.
+/// Buffers weight, bias, running_mean, running_var (c); eps 1e-5. A factor and a sum per channel, which become part of the
+/// convolution before it.
+class FrozenBatchNorm : public torch::nn::Module {
+ public:
+  explicit FrozenBatchNorm(std::int64_t channels)
+      : weight_(register_buffer("weight", at::ones({channels}))),
+        bias_(register_buffer("bias", at::zeros({channels}))),
+        mean_(register_buffer("running_mean", at::zeros({channels}))),
+        variance_(register_buffer("running_var", at::ones({channels}))) {}
+  at::Tensor after(const Convolution& convolution, const at::Tensor& x) const {
+    const at::Tensor scale = weight_ * (variance_ + 1e-5).rsqrt();
+    return convolution.forward_scaled(x, scale, bias_ - mean_ * scale);
+  }
+
+ private:
+  at::Tensor weight_, bias_, mean_, variance_;
+};
+
+/// One of the three norms.
 struct Norm {
   std::shared_ptr<GroupNorm> group;
   std::shared_ptr<BatchNorm> batch;
+  std::shared_ptr<FrozenBatchNorm> frozen;
 
   Norm() = default;
   Norm(ResNetNorm kind, std::int64_t channels) {
     if (kind == ResNetNorm::kGroup)
       group = std::make_shared<GroupNorm>(channels / kChannelsPerGroup, channels);
-    else
+    else if (kind == ResNetNorm::kBatch)
       batch = std::make_shared<BatchNorm>(channels);
+    else
+      frozen = std::make_shared<FrozenBatchNorm>(channels);
   }
   std::shared_ptr<torch::nn::Module> module() const {
-    return group ? std::static_pointer_cast<torch::nn::Module>(group) : batch;
+    if (group) return group;
+    if (batch) return batch;
+    return frozen;
   }
-  at::Tensor forward(const at::Tensor& x) const { return group ? group->forward(x) : batch->forward(x); }
+  /// Of the convolution's result.
+  at::Tensor after(const Convolution& convolution, const at::Tensor& x) const {
+    if (frozen) return frozen->after(convolution, x);
+    const at::Tensor y = convolution.forward(x);
+    return group ? group->forward(y) : batch->forward(y);
+  }
 };
 
 /// A residual block: two 3x3 convolutions, or (bottleneck) 1x1, 3x3, 1x1 with four times the channels at the end.
@@ -68,10 +96,10 @@ class Block : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) const {
     at::Tensor y = x;
     for (std::size_t i = 0; i < convolutions_.size(); ++i) {
-      y = norms_[i].forward(convolutions_[i]->forward(y));
+      y = norms_[i].after(*convolutions_[i], y);
       if (i + 1 < convolutions_.size()) y = at::relu(y);
     }
-    return at::relu(y + (shortcut_ ? shortcut_norm_.forward(shortcut_->forward(x)) : x));
+    return at::relu(y + (shortcut_ ? shortcut_norm_.after(*shortcut_, x) : x));
   }
 
  private:
@@ -133,7 +161,7 @@ std::int64_t ResNet::output_channels() const {
 }
 
 at::Tensor ResNet::forward(const at::Tensor& x_BCHW) const {
-  at::Tensor x = at::relu(layers_->stem_norm.forward(layers_->stem->forward(x_BCHW)));
+  at::Tensor x = at::relu(layers_->stem_norm.after(*layers_->stem, x_BCHW));
   x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
   for (const auto& group : layers_->groups)
     for (const auto& held : group) {

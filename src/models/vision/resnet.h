@@ -17,8 +17,9 @@ enum class ResNetNames {
 };
 
 enum class ResNetNorm {
-  kGroup,  ///< C/16 groups, so that moving averages of weights mean something (Chi et al. 2023, section III-B)
-  kBatch,  ///< torchvision's
+  kGroup,   ///< C/16 groups, so that moving averages of weights mean something (Chi et al. 2023, section III-B)
+  kBatch,   ///< torchvision's
+  kFrozen,  ///< torchvision's FrozenBatchNorm2d: a batch norm of fixed statistics, scale and shift, all of them buffers
 };
 
 class ResNet : public torch::nn::Module {

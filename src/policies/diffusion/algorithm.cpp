@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "policies/diffusion/diffusion_policy.h"
+#include "policies/diffusion/lerobot.h"
 #include "policies/diffusion/robomimic.h"
 
 namespace cohort::policies {
@@ -62,6 +63,16 @@ class DiffusionAlgorithm final : public Algorithm {
     s.of<Settings>().horizon.first_action = 0;  // its chunks begin with the newest frame
     return "";
   }
+
+  std::string lerobot_type() const override { return "diffusion"; }
+  void read_lerobot(const LeRobotPolicy& policy, PolicySettings& s) const override {
+    read_lerobot_diffusion(policy, s);
+  }
+  void write_lerobot(const PolicySettings& s, LeRobotPolicy& policy) const override {
+    write_lerobot_diffusion(s, policy);
+  }
+  std::string lerobot_weight(const std::string& own) const override { return lerobot_unet_weight(own); }
+  std::string weight_of_lerobot(const std::string& theirs) const override { return own_unet_weight(theirs); }
 
   std::vector<std::string> other_names() const override {
     return {"diffusion", "diffusionpolicy", "dp", "unet", "diffusionunet"};

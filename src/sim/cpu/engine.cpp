@@ -80,7 +80,7 @@ MemoryPlan plan_of(const Model& model, ModelView view, const BlockRunner& runner
 class CpuEngine final : public BatchedEngine {
  public:
   CpuEngine(Model model, int n_envs, const EngineOptions& options)
-      : BatchedEngine(std::move(model), n_envs, kPadding, options.step_leaves),
+      : BatchedEngine(std::move(model), n_envs, kPadding, options),
         view_(planned_view(model_, options.row_space, options.contact_capacity, step_leaves_)),
         runner_(runner_of(options.lanes)),
         threads_wanted_(std::min(options.threads, n_pad_ / kPadding)) {

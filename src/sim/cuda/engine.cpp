@@ -77,7 +77,7 @@ MemoryPlan plan_of(const Model& model, const ParameterSet& parameters, const Fie
 class CudaEngine final : public BatchedEngine {
  public:
   CudaEngine(Model model, int n_envs, const EngineOptions& options)
-      : BatchedEngine(std::move(model), n_envs, kBlock, options.step_leaves),
+      : BatchedEngine(std::move(model), n_envs, kBlock, options),
         device_(options.device),
         limit_(options.memory_limit) {
     // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
@@ -204,6 +204,12 @@ class CudaEngine final : public BatchedEngine {
     copy_parameter(2, host_data.armature, host.nv, d.armature);
     copy_parameter(3, host_data.damping, host.nv, d.damping);
     copy_parameter(4, host_data.actuator_values, kActuatorValues * host.nact, d.actuator_values);
+    copy_parameter(6, host_data.centres, 3 * host.nlink, d.centres);
+    copy_parameter(7, host_data.gravity, 3, d.gravity);
+    copy_parameter(8, host_data.losses, host.nfriction, d.losses);
+    copy_parameter(9, host_data.stiffness, host.njnt, d.stiffness);
+    copy_parameter(10, host_data.limits, 2 * host.nlimit, d.limits);
+    copy_parameter(11, host_data.force_limits, 2 * host.nact, d.force_limits);
     copy_parameter(5, inertia ? host_data.weight_ratio : nullptr, ParameterStore::ratio_rows(host), d.weight_ratio);
   }
 
@@ -377,7 +383,7 @@ class CudaEngine final : public BatchedEngine {
   DeviceMemory model_memory_, hidden_memory_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
       workspace_;
   std::array<DeviceMemory, kFieldCount> fields_;
-  std::array<DeviceMemory, 6> own_;
+  std::array<DeviceMemory, 12> own_;
   std::array<Mirror, kFieldCount> mirrors_;
   cuda::Batch batch_{};
   cuda::Defaults defaults_{};

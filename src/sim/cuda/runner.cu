@@ -73,6 +73,8 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   clear_some(d.link_external, 6 * m.nlink, d.n_pad, e);
   clear_some(d.qfrc_actuator, m.nv, d.n_pad, e);
   clear_some(d.qfrc_constraint, m.nv, d.n_pad, e);
+  clear_some(d.link_twist, 6 * m.nlink, d.n_pad, e);
+  clear_some(d.geom_force, 6 * m.nfilegeom, d.n_pad, e);
   d.status[e] = 0;
   d.contact_count[e] = 0;
   d.iterations[e] = 0;

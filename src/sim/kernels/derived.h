@@ -3,6 +3,8 @@
 #pragma once
 #include "sim/kernels/lane/data_view.h"
 #include "sim/kernels/sense/sensors.h"
+#include "sim/kernels/smooth/dynamics.h"
+#include "sim/kernels/smooth/kinematics.h"
 
 namespace cohort::sim {
 
@@ -99,13 +101,72 @@ COHORT_KERNEL void external_force(const ModelView& m, const Workspace<L>& w, con
   }
 }
 
+/// Linear velocity of each link's origin, then its angular velocity, in the world: MuJoCo's mj_objectVelocity of
+/// mjOBJ_XBODY, flg_local 0, its halves the other way round.
+/// Reads kinematics, w.vel; writes d.link_twist.
+template <class L>
+COHORT_KERNEL void store_twists(const ModelView& m, const DataView& d, const BlockEnvs& envs, const Workspace<L>& w,
+                                typename L::M ok) {
+  using V = typename L::V;
+  for (int k = 0; k < m.nlink; ++k) {
+    const LinkRecord& link = m.link[k];
+    V at[3], twist[6];
+    for (int i = 0; i < 3; ++i) at[i] = V(0.0f);
+    if (link.body >= 0) {
+      V R[9], x[3];
+      read<9>(R, w.rot + 9 * link.body);
+      read<3>(x, w.pos + 3 * link.body);
+      rotate(at, R, link.pos);
+      for (int i = 0; i < 3; ++i) at[i] += x[i];
+    }
+    point_velocity<L>(w, link.body, at, twist + 3, twist);
+    for (int i = 0; i < 6; ++i) twist[i] += V(0.0f);  // -0 into +0, which neighbours could leave
+    store_values<L>(d.link_twist, 6 * k, twist, 6, d.n_pad, envs, ok);
+  }
+}
+
+/// Forces of the contacts on each geom in the world's axes, as MuJoCo's mj_contactForce turned by the contact's frame:
+/// the sum over geoms that are fixed to the world, then the sum over all others.
+/// Reads the groups; writes d.geom_force.
+template <class L>
+COHORT_KERNEL void store_geom_forces(const ModelView& m, const DataView& d, const BlockEnvs& envs,
+                                     const Constraints<L>& c, typename L::M ok) {
+  using V = typename L::V;
+  const unsigned lanes = lane_bits(ok);
+  for (int i = 0; i < 6 * m.nfilegeom; ++i) {
+    const V zero(0.0f);
+    store_values<L>(d.geom_force, i, &zero, 1, d.n_pad, envs, ok);
+  }
+  for (int n = 0; n < c.count; ++n) {
+    const Group& g = c.group[n];
+    if (g.pair < 0 || g.dofs == 0 || (g.lanes & lanes) == 0) continue;  // a row that moves nothing has no force
+    const GeomRecord &first = m.geom[m.pair[g.pair].geom1], &second = m.geom[m.pair[g.pair].geom2];
+    V force[3], torque[3];
+    contact_force<L>(g, c.pool + g.at, force, torque);
+    for (int side = 0; side < 2; ++side) {
+      const GeomRecord &own = side == 0 ? first : second, &other = side == 0 ? second : first;
+      const int row = 6 * own.id + (other.body < 0 ? 0 : 3);
+      for (int i = 0; i < 3; ++i) {
+        const V sum = load_of<L>(d.geom_force + static_cast<long long>(row + i) * d.n_pad, envs);
+        const V value = side == 0 ? sum - force[i] : sum + force[i];
+        store_values<L>(d.geom_force, row + i, &value, 1, d.n_pad, envs, ok);
+      }
+    }
+  }
+}
+
+/// Whether store_links stores what follows from the state alone, what contacts and the caller do to links, or both.
+struct LinkParts {
+  bool motion, forces;
+};
+
 /// MuJoCo's xipos, cinert, cvel and cfrc_ext, as far as d has them. Velocities and forces are about the centre of mass
 /// of all links with the same root, of which the list of links has one behind the other.
 /// Reads kinematics, w.vel, w.link_force, the groups; writes d.link_com, d.link_inertia, d.link_velocity,
 /// d.link_external.
 template <class L>
 COHORT_KERNEL void store_links(const ModelView& m, const DataView& d, const BlockEnvs& envs, const Workspace<L>& w,
-                               const Constraints<L>& c, typename L::M ok) {
+                               const Constraints<L>& c, typename L::M ok, LinkParts parts) {
   using V = typename L::V;
   const V zero(0.0f);
   const unsigned lanes = lane_bits(ok);
@@ -132,11 +193,11 @@ COHORT_KERNEL void store_links(const ModelView& m, const DataView& d, const Bloc
       V values[10], offset[3], at[3];
       // `about` as a point about the link's own reference point.
       for (int i = 0; i < 3; ++i) at[i] = about[i] - from[i], offset[i] = com[i] - at[i];
-      if (d.link_com != nullptr) {
+      if (d.link_com != nullptr && parts.motion) {
         for (int i = 0; i < 3; ++i) values[i] = com[i] + from[i] + origin[i];
         store_values<L>(d.link_com, 3 * k, values, 3, d.n_pad, envs, ok);
       }
-      if (d.link_inertia != nullptr) {
+      if (d.link_inertia != nullptr && parts.motion) {
         BodyMass<V> own;
         read_mass_record(own, link);
         V R[9], x[3];
@@ -150,11 +211,11 @@ COHORT_KERNEL void store_links(const ModelView& m, const DataView& d, const Bloc
         body_inertia(values, own, R, x);
         store_values<L>(d.link_inertia, 10 * k, values, 10, d.n_pad, envs, ok);
       }
-      if (d.link_velocity != nullptr) {
+      if (d.link_velocity != nullptr && parts.motion) {
         point_velocity<L>(w, link.body, at, values, values + 3);
         store_values<L>(d.link_velocity, 6 * k, values, 6, d.n_pad, envs, ok);
       }
-      if (d.link_external != nullptr) {
+      if (d.link_external != nullptr && parts.forces) {
         external_force<L>(m, w, c, k, origin, about, offset, lanes, values);
         for (int i = 0; i < 6; ++i) values[i] += zero;  // -0 into +0, which neighbours could leave
         store_values<L>(d.link_external, 6 * k, values, 6, d.n_pad, envs, ok);
@@ -174,14 +235,23 @@ COHORT_KERNEL void store_forces(const ModelView& m, const DataView& d, const Blo
   }
 }
 
-/// What a step leaves behind (DataView::left) of the last evaluation, in the lanes of `ok`.
+/// What a step leaves behind (DataView::left) of the last evaluation, in the lanes of `ok`; with kLeftPresent poses and
+/// velocities are computed anew from w.q and w.v, the state that the step ends in.
 template <class L>
-COHORT_KERNEL void store_left(const ModelView& m, const DataView& d, const BlockEnvs& envs, const Workspace<L>& w,
+COHORT_KERNEL void store_left(const ModelView& m, const DataView& d, const BlockEnvs& envs, Workspace<L>& w,
                               const Constraints<L>& c, typename L::M ok) {
   const bool pos = (d.left & kLeftLinkPos) != 0, quat = (d.left & kLeftLinkQuat) != 0;
-  if (pos || quat) store_poses<L>(m, d, envs, w, ok, pos, quat);
-  if ((d.left & kLeftLinks) != 0) store_links<L>(m, d, envs, w, c, ok);
+  const bool present = (d.left & kLeftPresent) != 0, links = (d.left & kLeftLinks) != 0;
   if ((d.left & kLeftForces) != 0) store_forces<L>(m, d, envs, w, ok);
+  if ((d.left & kLeftGeomForces) != 0) store_geom_forces<L>(m, d, envs, c, ok);
+  if (links && (!present || d.link_external != nullptr)) store_links<L>(m, d, envs, w, c, ok, {!present, true});
+  if (present) {
+    kinematics<L>(m, w);
+    velocities<L>(m, w);
+    if (links) store_links<L>(m, d, envs, w, c, ok, {true, false});
+  }
+  if (pos || quat) store_poses<L>(m, d, envs, w, ok, pos, quat);
+  if ((d.left & kLeftTwists) != 0) store_twists<L>(m, d, envs, w, ok);
 }
 
 }  // namespace cohort::sim

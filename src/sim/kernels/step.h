@@ -51,6 +51,12 @@ COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, BlockE
   if (m.varies & kVariesGain) {
     load_rows<L>(w.actuator_values, d.actuator_values, kActuatorValues * m.nact, d.n_pad, envs);
   }
+  if (m.varies & kVariesCentre) load_rows<L>(w.centres, d.centres, 3 * m.nlink, d.n_pad, envs);
+  if (m.varies & kVariesGravity) load_rows<L>(w.gravity, d.gravity, 3, d.n_pad, envs);
+  if (m.varies & kVariesLoss) load_rows<L>(w.losses, d.losses, m.nfriction, d.n_pad, envs);
+  if (m.varies & kVariesStiffness) load_rows<L>(w.stiffness, d.stiffness, m.njnt, d.n_pad, envs);
+  if (m.varies & kVariesLimits) load_rows<L>(w.limits, d.limits, 2 * m.nlimit, d.n_pad, envs);
+  if (m.varies & kVariesForces) load_rows<L>(w.force_limits, d.force_limits, 2 * m.nact, d.n_pad, envs);
   if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, envs);
 }
 
@@ -186,8 +192,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
   const bool leaves = last && d.left != 0;
-  b.c.rows_are_read = b.c.contacts_are_read =
-      (leaves && (d.left & (kLeftLinks | kLeftForces)) != 0) || m.delayed_sensors != 0;
+  b.c.rows_are_read = b.c.contacts_are_read = (leaves && (d.left & kLeftOfRows) != 0) || m.delayed_sensors != 0;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, envs, b);
   const StepCounts<L> counts = step_states<L>(m, b, load_of<L>(d.time, envs));
@@ -214,8 +219,10 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
     store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, envs, all);
   }
   store_poses<L>(m, d, envs, w, all, true, true);
-  if ((d.left & kLeftLinks) != 0) store_links<L>(m, d, envs, w, b.c, all);
+  if ((d.left & kLeftLinks) != 0) store_links<L>(m, d, envs, w, b.c, all, {true, true});
   if ((d.left & kLeftForces) != 0) store_forces<L>(m, d, envs, w, all);
+  if ((d.left & kLeftTwists) != 0) store_twists<L>(m, d, envs, w, all);
+  if ((d.left & kLeftGeomForces) != 0) store_geom_forces<L>(m, d, envs, b.c, all);
 }
 
 }  // namespace cohort::sim

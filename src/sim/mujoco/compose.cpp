@@ -19,6 +19,7 @@
 #include "sim/collada.h"
 #include "sim/model_file.h"
 #include "sim/model_info.h"
+#include "sim/mujoco/edits.h"
 #include "sim/mujoco/library.h"
 #include "sim/mujoco/numbers.h"
 #include "sim/mujoco/scene_look.h"
@@ -365,6 +366,7 @@ class Composer {
     } else {
       const auto& mjcf = std::get<Mjcf>(entities[root_entity_].morph);
       spec_ = parse(mjcf, memory_);
+      apply_edits(spec_, mjcf.edits, entities[root_entity_].name);
     }
     world_ = mjs_findBody(spec_, "world");
     bodies_.resize(entities.size());
@@ -598,6 +600,18 @@ class Composer {
     return std::any_of(joints.begin(), joints.end(), [](mjsElement* e) { return mjs_asJoint(e)->type == mjJNT_FREE; });
   }
 
+  /// `inner`, which is given in the frame `outer`.
+  static Pose composed(const Pose& outer, const Pose& inner) {
+    double pos[3], quat[4], inner_pos[3], inner_quat[4];
+    set_pose(pos, quat, outer);
+    set_pose(inner_pos, inner_quat, inner);
+    Pose pose;
+    mju_rotVecQuat(pose.pos.data(), inner_pos, quat);
+    mju_addTo3(pose.pos.data(), pos);
+    mju_mulQuat(pose.quat.data(), quat, inner_quat);
+    return pose;
+  }
+
   /// The keyframes of a file hold free joints and mocap bodies in its world: puts those with it.
   static void put_keyframes(mjSpec* file, const Pose& pose) {
     double pos[3], quat[4];
@@ -640,6 +654,7 @@ class Composer {
 
   void add(const Mjcf& m) {
     mjSpec* child = parse(m, memory_);
+    apply_edits(child, m.edits, name());
     if (takes_options_) spec_->option = child->option;
     takes_options_ = false;
     attach(child, world_, m.pose.value_or(Pose{}));
@@ -655,13 +670,24 @@ class Composer {
     }
     const std::vector<mjsElement*> bodies = children(mjs_findBody(child, "world"), mjOBJ_BODY);
     // A file may say itself that its base moves freely (a joint `floating`).
-    if (fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); })) {
+    const bool own_base =
+        fixed || std::any_of(bodies.begin(), bodies.end(), [](auto* e) { return has_free_joint(mjs_asBody(e)); });
+    ModelEdits edits = u.edits;
+    if (edits.free_base) fail(format("entity `{}`, edits.free_base: of a URDF Urdf::fixed says it", name()));
+    Pose pose = u.pose;
+    if (!own_base && edits.init && edits.init->base) {
+      // The free body is the scene's.
+      pose = composed(u.pose, *edits.init->base);
+      edits.init->base.reset();
+    }
+    apply_edits(child, edits, name());
+    if (own_base) {
       attach(child, world_, u.pose);
       return;
     }
     mjsBody* base = mjs_addBody(world_, nullptr);
     give_name(base->element, "body");
-    set_pose(base->pos, base->quat, u.pose);
+    set_pose(base->pos, base->quat, pose);
     mjs_addFreeJoint(base);
     attach(child, base, Pose{});
   }

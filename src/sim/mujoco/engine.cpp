@@ -51,6 +51,8 @@ constexpr FieldSource kSources[kFieldCount] = {
     COHORT_OUTPUT("cfrc_ext", d.cfrc_ext),
     COHORT_OUTPUT("qfrc_actuator", d.qfrc_actuator),
     COHORT_OUTPUT("qfrc_constraint", d.qfrc_constraint),
+    {},  // kLinkTwist and kGeomForce are computed by the engine
+    {},
     {},  // kStatus is the engine's own
     COHORT_OUTPUT("ncon", &d.ncon),
     COHORT_OUTPUT("solver_niter", d.solver_niter),
@@ -60,11 +62,57 @@ const FieldSource& source_of(Field field) {
   return kSources[static_cast<int>(field)];
 }
 
-const char* model_field(Parameter parameter) {
-  constexpr const char* kNames[] = {"body_mass",   "geom_friction",    "dof_armature",
-                                    "dof_damping", "actuator_gainprm", "actuator_biasprm"};
-  return kNames[static_cast<int>(parameter)];
+/// MuJoCo's name of a parameter, its values in the model, and how many there are.
+struct ModelField {
+  const char* name;
+  const mjtNum* values;
+  mjtSize count;
+};
+ModelField field_of(const mjModel& m, Parameter parameter) {
+  switch (parameter) {
+    case Parameter::kLinkMass:
+      return {"body_mass", m.body_mass, m.nbody};
+    case Parameter::kGeomFriction:
+      return {"geom_friction", m.geom_friction, 3 * m.ngeom};
+    case Parameter::kDofArmature:
+      return {"dof_armature", m.dof_armature, m.nv};
+    case Parameter::kDofDamping:
+      return {"dof_damping", m.dof_damping, m.nv};
+    case Parameter::kActuatorGain:
+      return {"actuator_gainprm", m.actuator_gainprm, mjNGAIN * m.nactuator};
+    case Parameter::kActuatorBias:
+      return {"actuator_biasprm", m.actuator_biasprm, mjNBIAS * m.nactuator};
+    case Parameter::kLinkCom:
+      return {"body_ipos", m.body_ipos, 3 * m.nbody};
+    case Parameter::kLinkInertia:
+      return {"body_inertia", m.body_inertia, 3 * m.nbody};
+    case Parameter::kLinkInertiaQuat:
+      return {"body_iquat", m.body_iquat, 4 * m.nbody};
+    case Parameter::kGravity:
+      return {"opt.gravity", m.opt.gravity, 3};
+    case Parameter::kDofFrictionloss:
+      return {"dof_frictionloss", m.dof_frictionloss, m.nv};
+    case Parameter::kJointStiffness:
+      return {"jnt_stiffness", m.jnt_stiffness, m.njnt};
+    case Parameter::kJointRange:
+      return {"jnt_range", m.jnt_range, 2 * m.njnt};
+    case Parameter::kActuatorForceRange:
+      return {"actuator_forcerange", m.actuator_forcerange, 2 * m.nactuator};
+  }
+  return {};
 }
+
+/// Whether mj_setConst works out inverse weights and the like anew.
+bool changes_inertia(Parameter p) {
+  return p == Parameter::kLinkMass || p == Parameter::kDofArmature || p == Parameter::kLinkCom ||
+         p == Parameter::kLinkInertia || p == Parameter::kLinkInertiaQuat;
+}
+/// Whether it moves frames that MuJoCo otherwise takes for those of bodies.
+bool moves_inertia(Parameter p) {
+  return p == Parameter::kLinkCom || p == Parameter::kLinkInertiaQuat;
+}
+/// mjModel's names of how frames are simplified (mjtSameFrame).
+constexpr const char* kSameFrames[] = {"body_sameframe", "geom_sameframe", "site_sameframe"};
 
 /// The rows of `width` values that stand `stride` apart.
 ArrayView rows(void* data, ElementType type, int n, int width, std::int64_t stride) {
@@ -83,23 +131,12 @@ double bytes_of_inertia(const mjModel& m) {
   return sizeof(mjtNum) * (2.0 * m.nbody + 2.0 * m.nv + m.ntendon + m.nactuator);
 }
 
-/// Bytes of an environment's own values of a parameter, and of what MuJoCo derives from them.
+/// Bytes of an environment's own values of a parameter, and of what belongs to it alone.
 double bytes_of(const mjModel& m, Parameter parameter) {
-  switch (parameter) {
-    case Parameter::kLinkMass:  // body_subtreemass, and as below
-      return sizeof(mjtNum) * (2.0 * m.nbody) + bytes_of_inertia(m);
-    case Parameter::kDofArmature:
-      return sizeof(mjtNum) * double(m.nv) + bytes_of_inertia(m);
-    case Parameter::kGeomFriction:
-      return sizeof(mjtNum) * 3.0 * m.ngeom;
-    case Parameter::kDofDamping:
-      return sizeof(mjtNum) * double(m.nv);
-    case Parameter::kActuatorGain:
-      return sizeof(mjtNum) * double{mjNGAIN} * m.nactuator;
-    case Parameter::kActuatorBias:
-      return sizeof(mjtNum) * double{mjNBIAS} * m.nactuator;
-  }
-  return 0;
+  const double own = sizeof(mjtNum) * static_cast<double>(field_of(m, parameter).count);
+  // body_subtreemass
+  if (parameter == Parameter::kLinkMass) return own + sizeof(mjtNum) * static_cast<double>(m.nbody);
+  return moves_inertia(parameter) ? own + static_cast<double>(m.nbody + m.ngeom + m.nsite) : own;
 }
 
 /// All but available_bytes.
@@ -119,14 +156,13 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
     plan.parts[1].bytes += static_cast<double>(sizeof(mjtNum)) * field_size(info, field);
   }
   double own = 0;
+  bool inertia = false;
   for (int p = 0; p < kParameterCount; ++p) {
-    if (parameters.test(static_cast<std::size_t>(p))) own += bytes_of(m, static_cast<Parameter>(p));
+    if (!parameters.test(static_cast<std::size_t>(p))) continue;
+    own += bytes_of(m, static_cast<Parameter>(p));
+    inertia = inertia || changes_inertia(static_cast<Parameter>(p));
   }
-  // Mass and armature change the same.
-  if (parameters.test(static_cast<std::size_t>(Parameter::kLinkMass)) &&
-      parameters.test(static_cast<std::size_t>(Parameter::kDofArmature))) {
-    own -= bytes_of_inertia(m);
-  }
+  if (inertia) own += bytes_of_inertia(m);
   if (own > 0) plan.parts.push_back({"parameters", own});
   plan.thread_bytes = static_cast<double>(m.narena);
   plan.fixed_bytes = static_cast<double>(m.nbuffer) + plan.thread_bytes * threads;
@@ -136,7 +172,11 @@ MemoryPlan plan_of(const mjModel& m, const ModelInfo& info, int threads, const P
 class MujocoEngine final : public Engine {
  public:
   MujocoEngine(std::span<const std::uint8_t> mjb, int n_envs, const EngineOptions& options)
-      : model_(load(mjb)), info_(describe(*model_)), n_(n_envs), step_leaves_(options.step_leaves) {
+      : model_(load(mjb)),
+        info_(describe(*model_)),
+        n_(n_envs),
+        step_leaves_(options.step_leaves),
+        leave_present_(options.leave_present) {
     // A world that breaks keeps its last state and says so; MuJoCo's own answer, to reset it, would hide the trouble.
     model_->opt.disableflags |= mjDSBL_AUTORESET;
     width_ = static_cast<std::size_t>(mj_stateSize(model_.get(), mjSTATE_INTEGRATION));
@@ -161,6 +201,9 @@ class MujocoEngine final : public Engine {
       Output& out = outputs_[static_cast<std::size_t>(f)];
       out.data = mjb_output(batch_.get(), name, &out.size, &out.element);
       COHORT_THROW_UNLESS(out.data || field_size(info_, static_cast<Field>(f)) == 0, "MuJoCo has no output `{}`", name);
+    }
+    for (const Field field : {Field::kLinkTwist, Field::kGeomForce}) {
+      if (has(field)) computed(field).assign(static_cast<std::size_t>(n_) * values_of(field), 0);
     }
     before_.resize(width_ * static_cast<std::size_t>(n_));
     status_.assign(static_cast<std::size_t>(n_), kStatusOk);
@@ -190,6 +233,7 @@ class MujocoEngine final : public Engine {
       COHORT_CHECK(size == 0 || found == size, "MuJoCo's {} has {} values, not {}", field_name(field), found, size);
       return rows(first, ElementType::kFloat64, n_, size, static_cast<std::int64_t>(width_));
     }
+    if (is_computed(field)) return rows(computed(field).data(), ElementType::kFloat64, n_, size, size);
     const Output& out = outputs_[static_cast<std::size_t>(field)];
     return rows(out.data, ElementType::kFloat64, n_, size, size);
   }
@@ -199,8 +243,8 @@ class MujocoEngine final : public Engine {
       std::memcpy(before_.data(), mjb_state(batch_.get()), before_.size() * sizeof(mjtNum));
       // What forward() or contacts() met is no trouble of this step.
       std::fill_n(mjb_warning(batch_.get()), static_cast<std::size_t>(n_) * mjNWARNING, mjWarningStat{0, 0});
-      if (s + 1 == steps && leaves_forces()) {
-        mjb_apply(batch_.get(), nullptr, n_, step_and_find_forces, this, 1);
+      if (s + 1 == steps && (computes() || leave_present_)) {
+        mjb_apply(batch_.get(), nullptr, n_, step_and_compute, this, 1);
       } else {
         mjb_step(batch_.get(), nullptr, n_, 1, mjSTAGE_NONE);
       }
@@ -233,23 +277,8 @@ class MujocoEngine final : public Engine {
   }
 
   std::vector<float> model_values(Parameter parameter) const override {
-    const mjModel& m = *model_;
-    const auto copy = [](const mjtNum* from, mjtSize n) { return std::vector<float>(from, from + n); };
-    switch (parameter) {
-      case Parameter::kLinkMass:
-        return copy(m.body_mass, m.nbody);
-      case Parameter::kGeomFriction:
-        return copy(m.geom_friction, 3 * m.ngeom);
-      case Parameter::kDofArmature:
-        return copy(m.dof_armature, m.nv);
-      case Parameter::kDofDamping:
-        return copy(m.dof_damping, m.nv);
-      case Parameter::kActuatorGain:
-        return copy(m.actuator_gainprm, mjNGAIN * m.nactuator);
-      case Parameter::kActuatorBias:
-        return copy(m.actuator_biasprm, mjNBIAS * m.nactuator);
-    }
-    return {};
+    const ModelField field = field_of(*model_, parameter);
+    return std::vector<float>(field.values, field.values + field.count);
   }
 
   ArrayView parameter(Parameter parameter) override {
@@ -272,6 +301,7 @@ class MujocoEngine final : public Engine {
         const std::int32_t e = rising.empty() ? k : rising[static_cast<std::size_t>(k)];
         const mjtNum* row = static_cast<const mjtNum*>(v.data) + e * v.strides[0];
         for (std::int64_t i = 0; i < v.shape[1]; ++i) check_parameter(which, e, i, static_cast<float>(row[i]));
+        if (moves_inertia(which)) check_simple(which, e, row, v.shape[1] / model_->nbody);
         if (which == Parameter::kLinkMass) check_masses(info_, e, [&](int link) { return row[link]; });
       }
     }
@@ -377,10 +407,37 @@ class MujocoEngine final : public Engine {
   /// The parameter's memory in MuJoCo's batch, taken at the first use.
   ArrayView expand(Parameter parameter) {
     int size = 0, element = 0;
-    void* data = mjb_expand(batch_.get(), model_field(parameter), &size, &element);
-    COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", model_field(parameter));
+    const char* const name = field_of(*model_, parameter).name;
+    void* data = mjb_expand(batch_.get(), name, &size, &element);
+    COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", name);
+    if (moves_inertia(parameter) && !expanded_.test(static_cast<std::size_t>(parameter))) {
+      // A frame that coincided with the one of an inertia need not do so any more.
+      for (const char* const frames : kSameFrames) {
+        int n = 0, bytes = 0;
+        void* const flags = mjb_expand(batch_.get(), frames, &n, &bytes);
+        COHORT_CHECK(flags != nullptr || n == 0, "MuJoCo does not expand {}", frames);
+        if (n > 0)
+          std::memset(flags, mjSAMEFRAME_NONE, static_cast<std::size_t>(n) * static_cast<std::size_t>(bytes * n_));
+      }
+    }
     expanded_.set(static_cast<std::size_t>(parameter));
     return rows(data, ElementType::kFloat64, n_, size, size);
+  }
+
+  /// MuJoCo keeps no entries of the inertia matrix for what a simplified link would need.
+  void check_simple(Parameter parameter, int env, const mjtNum* row, std::int64_t width) const {
+    for (int b = 1; b < model_->nbody; ++b) {
+      if (!model_->body_simple[b]) continue;
+      for (std::int64_t i = width * b; i < width * (b + 1); ++i) {
+        COHORT_THROW_UNLESS(
+            static_cast<float>(row[i]) == static_cast<float>(model_value(parameter, static_cast<std::size_t>(i))),
+            "environment {} has impossible parameters: {}[{}] of link `{}` is another than the model's, whose inertia "
+            "MuJoCo simplifies because its centre is the link's origin; give its inertial in the file a pos of 1e-6, "
+            "or "
+            "take the engine `batched`",
+            env, parameter_name(parameter), i, info_.links[static_cast<std::size_t>(b)].name);
+      }
+    }
   }
 
   /// Throws Error with the numbers where these parameters, those that environments have left out, do not fit beside
@@ -395,33 +452,73 @@ class MujocoEngine final : public Engine {
 
   std::size_t state_bytes() const { return before_.size() * sizeof(mjtNum); }
 
-  mjtNum model_value(Parameter parameter, std::size_t i) const {
-    const mjModel& m = *model_;
-    const mjtNum* const arrays[] = {m.body_mass,   m.geom_friction,    m.dof_armature,
-                                    m.dof_damping, m.actuator_gainprm, m.actuator_biasprm};
-    return arrays[static_cast<int>(parameter)][i];
-  }
+  mjtNum model_value(Parameter parameter, std::size_t i) const { return field_of(*model_, parameter).values[i]; }
 
   /// envs: null for all.
   void forward_of(const std::int32_t* envs, int n) {
-    if (leaves_forces()) {
-      mjb_apply(batch_.get(), envs, n, forward_and_find_forces, this, 0);
+    if (computes()) {
+      mjb_apply(batch_.get(), envs, n, forward_and_compute, this, 0);
     } else {
       mjb_forward(batch_.get(), envs, n, mjSTAGE_ACC);
     }
   }
 
-  /// MuJoCo computes cfrc_ext only where somebody asks, which has to be before its mjData goes to the next environment.
-  bool leaves_forces() const { return step_leaves_.test(static_cast<std::size_t>(Field::kLinkForce)); }
-  static void step_and_find_forces(const mjModel* m, mjData* d, int sim, void* engine) {
+  /// Fields that MuJoCo computes only where somebody asks, which has to be before its mjData goes to the next
+  /// environment.
+  bool computes() const { return has(Field::kLinkForce) || has(Field::kLinkTwist) || has(Field::kGeomForce); }
+  static bool is_computed(Field field) { return field == Field::kLinkTwist || field == Field::kGeomForce; }
+  std::vector<mjtNum>& computed(Field field) { return field == Field::kLinkTwist ? twists_ : geom_forces_; }
+  std::size_t values_of(Field field) const { return static_cast<std::size_t>(field_size(info_, field)); }
+
+  static void step_and_compute(const mjModel* m, mjData* d, int sim, void* engine) {
     mj_step(m, d);
-    mj_rnePostConstraint(m, d);
-    static_cast<const MujocoEngine*>(engine)->copy_outputs(*d, sim);
+    static_cast<MujocoEngine*>(engine)->compute(m, d, sim, true);
   }
-  static void forward_and_find_forces(const mjModel* m, mjData* d, int sim, void* engine) {
+  static void forward_and_compute(const mjModel* m, mjData* d, int sim, void* engine) {
     mj_forward(m, d);
-    mj_rnePostConstraint(m, d);
-    static_cast<const MujocoEngine*>(engine)->copy_outputs(*d, sim);
+    static_cast<MujocoEngine*>(engine)->compute(m, d, sim, false);
+  }
+  /// after_step: the state in `d` is a timestep ahead of what was computed of it.
+  void compute(const mjModel* m, mjData* d, int sim, bool after_step) {
+    if (has(Field::kLinkForce)) mj_rnePostConstraint(m, d);
+    if (has(Field::kGeomForce)) find_geom_forces(m, d, sim);
+    if (after_step && leave_present_) {
+      mj_kinematics(m, d);
+      mj_comPos(m, d);
+      mj_comVel(m, d);
+    }
+    if (has(Field::kLinkTwist)) find_twists(m, d, sim);
+    copy_outputs(*d, sim);
+  }
+  void find_twists(const mjModel* m, const mjData* d, int sim) {
+    mjtNum* to = twists_.data() + static_cast<std::size_t>(sim) * values_of(Field::kLinkTwist);
+    for (int k = 0; k < static_cast<int>(m->nbody); ++k, to += 6) {
+      mjtNum velocity[6];
+      mj_objectVelocity(m, d, mjOBJ_XBODY, k, velocity, 0);
+      std::copy_n(velocity + 3, 3, to);
+      std::copy_n(velocity, 3, to + 3);
+    }
+  }
+  void find_geom_forces(const mjModel* m, const mjData* d, int sim) {
+    const std::size_t n = values_of(Field::kGeomForce);
+    mjtNum* const to = geom_forces_.data() + static_cast<std::size_t>(sim) * n;
+    std::fill_n(to, n, 0);
+    for (int c = 0; c < d->ncon; ++c) {
+      const int* const geom = d->contact[c].geom;
+      if (geom[0] < 0 || geom[1] < 0) continue;  // of flexes, which have no geoms
+      mjtNum force[3];
+      force_in_world(m, d, c, force);
+      for (int side = 0; side < 2; ++side) {
+        mjtNum* const sum = to + 6 * geom[side] + (fixed_geoms_[static_cast<std::size_t>(geom[1 - side])] ? 0 : 3);
+        for (int i = 0; i < 3; ++i) sum[i] += side == 0 ? -force[i] : force[i];
+      }
+    }
+  }
+  /// On the contact's second geom.
+  static void force_in_world(const mjModel* m, const mjData* d, int contact, mjtNum* force) {
+    mjtNum local[6];
+    mj_contactForce(m, d, contact, local);
+    mju_mulMatTVec3(force, d->contact[contact].frame, local);
   }
   /// What MuJoCo does after its own functions, and not after a caller's.
   void copy_outputs(const mjData& d, int sim) const {
@@ -440,9 +537,8 @@ class MujocoEngine final : public Engine {
     for (int c = 0; c < d->ncon; ++c) {
       const mjContact& from = d->contact[c];
       if (from.geom[0] < 0 || from.geom[1] < 0) continue;  // of flexes, which have no geoms
-      mjtNum local[6], force[3];
-      mj_contactForce(m, d, c, local);
-      mju_mulMatTVec3(force, from.frame, local);
+      mjtNum force[3];
+      force_in_world(m, d, c, force);
       found.push_back({from.geom[0],
                        from.geom[1],
                        m->geom_bodyid[from.geom[0]],
@@ -500,6 +596,10 @@ class MujocoEngine final : public Engine {
   ModelInfo info_;
   int n_;
   FieldSet step_leaves_;
+  bool leave_present_;
+  std::vector<std::uint8_t> fixed_geoms_ = info_.fixed_geoms();
+  std::vector<mjtNum> twists_,
+      geom_forces_;  ///< (n_envs, values_of), of kLinkTwist and kGeomForce where they are wanted
   std::unique_ptr<mjBatch, BatchDeleter> batch_;
   std::size_t width_ = 0;  ///< values in a state row
   int threads_ = 1;

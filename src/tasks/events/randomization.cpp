@@ -24,6 +24,20 @@ namespace {
 constexpr RandomizationKind kRandomizations[] = {
     {"body_mass", nullptr, "links", "kg", RandomOperation::kScale,
      "mass of links; their inertia stays, as of a point mass added at the centre of mass"},
+    {"body_com_offset", "body_ipos", "links", "m", RandomOperation::kAdd, "centre of mass in the link's frame, x y z"},
+    {"body_inertia", nullptr, "links", "kg m^2", RandomOperation::kScale,
+     "moments of inertia about the centre of mass along its three axes; mass stays"},
+    {"pseudo_inertia", nullptr, "links", "1, 1, m", RandomOperation::kAbs,
+     "mass, centre and inertia together, none of them unphysical: `alpha_range` (mass and inertia times e^(2 alpha)), "
+     "`d_range` or `d1_range` to `d3_range` (stretch), `s12_range`, `s13_range`, `s23_range` (shear), `t_range` or "
+     "`t1_range` to `t3_range` (shift)"},
+    {"gravity", nullptr, "", "m/s^2", RandomOperation::kAdd, "gravity, x y z in the world"},
+    {"dof_frictionloss", "joint_friction", "joints", "N m, N", RandomOperation::kAbs, "friction loss of joints"},
+    {"jnt_stiffness", "joint_stiffness", "joints", "N m/rad, N/m", RandomOperation::kAbs, "springs of joints"},
+    {"jnt_range", "joint_limits", "joints", "rad, m", RandomOperation::kAbs,
+     "limits of joints that have some: the lower (axis 0) and the upper one (axis 1)"},
+    {"effort_limits", nullptr, "actuators", "N m, N", RandomOperation::kScale,
+     "`effort_limit_range`: the force range of actuators that have one, to both sides"},
     {"geom_friction", nullptr, "geoms", "1, m, m", RandomOperation::kAbs,
      "friction of geoms: sliding (axis 0, the only one unless `axes` says more), torsional, rolling"},
     {"dof_armature", "joint_armature", "joints", "kg m^2, kg", RandomOperation::kAbs, "inertia of the joints' rotors"},
@@ -81,8 +95,7 @@ class Reader {
       const auto found = std::ranges::find(entities_, entity_, &sim::EntityInfo::name);
       std::vector<std::string> known;
       for (const sim::EntityInfo& e : entities_) known.push_back(e.name);
-      COHORT_THROW_UNLESS(found != entities_.end(), "there is no entity '{}'; there is {}", entity_,
-                          join(known, ", "));
+      COHORT_THROW_UNLESS(found != entities_.end(), "there is no entity '{}'; there is {}", entity_, join(known, ", "));
       own_ = &*found;
     }
     read_mode();
@@ -92,6 +105,22 @@ class Reader {
     const std::string kind = kind_->name;
     if (kind == "body_mass") {
       components(Parameter::kLinkMass, links(), 1, {0});
+    } else if (kind == "body_com_offset") {
+      components(Parameter::kLinkCom, links(), 3, {0, 1, 2});
+    } else if (kind == "body_inertia") {
+      components(Parameter::kLinkInertia, links(), 3, {0, 1, 2});
+    } else if (kind == "pseudo_inertia") {
+      pseudo_inertia();
+    } else if (kind == "gravity") {
+      components(Parameter::kGravity, {0}, 3, {0, 1, 2});
+    } else if (kind == "dof_frictionloss") {
+      components(Parameter::kDofFrictionloss, dofs(), 1, {0});
+    } else if (kind == "jnt_stiffness") {
+      components(Parameter::kJointStiffness, joints(), 1, {0});
+    } else if (kind == "jnt_range") {
+      joint_range();
+    } else if (kind == "effort_limits") {
+      effort_limits();
     } else if (kind == "geom_friction") {
       components(Parameter::kGeomFriction, geoms(), 3, {0});
     } else if (kind == "dof_armature") {
@@ -150,12 +179,11 @@ class Reader {
 
   static DrawRange range_of(const Json& value, const std::string& what, RandomDistribution distribution) {
     const bool number = value.is_number();
-    COHORT_THROW_UNLESS(number || (value.is_array() && value.size() == 2 && value[0].is_number() &&
-                                   value[1].is_number()),
-                        "{} is {}: {} needed", what, value.dump(),
-                        distribution == RandomDistribution::kGaussian
-                            ? "[mean, standard deviation] is"
-                            : "a number, or two, [low, high], are");
+    COHORT_THROW_UNLESS(
+        number || (value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number()),
+        "{} is {}: {} needed", what, value.dump(),
+        distribution == RandomDistribution::kGaussian ? "[mean, standard deviation] is"
+                                                      : "a number, or two, [low, high], are");
     const DrawRange r = number ? DrawRange{value.get<double>(), value.get<double>()}
                                : DrawRange{value[0].get<double>(), value[1].get<double>()};
     COHORT_THROW_UNLESS(std::isfinite(r.low) && std::isfinite(r.high), "{} is {}: finite numbers are needed", what,
@@ -344,22 +372,94 @@ class Reader {
   std::string name_of(int target) const {
     const auto t = static_cast<std::size_t>(target);
     const std::string plural = kind_->target;
+    if (plural.empty()) return plural;
     if (plural == "links") return info_.links[t].name;
+    if (plural == "joints") return info_.joints[t].name;
     return plural == "geoms" ? info_.geoms[t].name : info_.actuators[t].name;
   }
 
   /// Values `components` of which belong to each target.
   void components(Parameter parameter, const std::vector<int>& targets, int count, const std::vector<int>& axes) {
-    const bool of_dofs = std::string(kind_->target) == "joints";
+    const bool of_dofs = parameter == Parameter::kDofArmature || parameter == Parameter::kDofDamping ||
+                         parameter == Parameter::kDofFrictionloss;
     std::vector<std::string> names;
     for (const int t : targets) names.push_back(of_dofs ? dof_name(t) : name_of(t));
+    bool subtree = false;
+    if (parameter == Parameter::kLinkMass) s_.take("subtree", subtree);
     const Ranges ranges = ranges_of("ranges", names, count, axes);
     for (std::size_t t = 0; t < targets.size(); ++t) {
       for (std::size_t a = 0; a < ranges.axes.size(); ++a) {
         const int axis = ranges.axes[a];
-        if (const auto& range = ranges.of[t][a])
-          write(parameter, count * targets[t] + axis, draw_of(shared_, targets[t], axis), 1, *range);
+        const auto& range = ranges.of[t][a];
+        if (!range) continue;
+        const std::uint64_t draw = draw_of(shared_, targets[t], axis);
+        const std::vector<int> all = subtree ? links_below(targets[t]) : std::vector<int>{targets[t]};
+        for (const int item : all) write(parameter, count * item + axis, draw, 1, *range);
       }
+    }
+  }
+
+  /// The link and all that hang on it.
+  std::vector<int> links_below(int root) const {
+    std::vector<int> all;
+    for (int k = root; k < static_cast<int>(info_.links.size()); ++k) {
+      int up = k;
+      while (up > root) up = info_.links[static_cast<std::size_t>(up)].parent;
+      if (up == root) all.push_back(k);
+    }
+    return all;
+  }
+
+  void pseudo_inertia() {
+    need_operation({RandomOperation::kAbs}, "none: it multiplies what the model has");
+    static constexpr const char* kNames[] = {"alpha", "d1", "d2", "d3", "s12", "s13", "s23", "t1", "t2", "t3"};
+    std::array<DrawRange, 10> ranges{};
+    bool any = false;
+    const auto take = [&](const std::string& name, std::initializer_list<std::size_t> which) {
+      if (!s_.has(name + "_range")) return;
+      for (const std::size_t i : which) ranges[i] = take_range(name + "_range");
+      any = true;
+    };
+    take("d", {1, 2, 3}), take("t", {7, 8, 9});
+    for (std::size_t i = 0; i < 10; ++i) take(kNames[i], {i});
+    COHORT_THROW_UNLESS(any,
+                        "pseudo_inertia needs alpha_range, d_range, t_range or another of its ranges: [low, high]");
+    COHORT_THROW_UNLESS(out_.distribution != RandomDistribution::kLogUniform,
+                        "pseudo_inertia's numbers are exponents, around 0: uniform or gaussian are meant for them");
+    for (const int link : links())
+      out_.inertias.push_back({.link = link, .draw = draw_of(shared_, link, 0), .ranges = ranges});
+  }
+
+  void joint_range() {
+    const std::vector<int> all =
+        chosen<sim::JointInfo>(info_.joints, "joints", "joint", [](const sim::JointInfo& j) { return j.limited; });
+    for (const int j : all) {
+      const sim::JointInfo& joint = info_.joints[static_cast<std::size_t>(j)];
+      COHORT_THROW_UNLESS(joint.limited, "the joint '{}' has no limits in the model: give it a range there",
+                          joint.name);
+    }
+    components(Parameter::kJointRange, all, 2, {0, 1});
+  }
+
+  void effort_limits() {
+    need_operation({RandomOperation::kAbs, RandomOperation::kScale}, "'scale' or 'abs'");
+    const auto fits = [](const sim::ActuatorInfo& a) { return std::isfinite(a.force_range[0]); };
+    const std::vector<int> all = actuators(fits);
+    std::vector<std::string> names;
+    for (const int a : all) names.push_back(name_of(a));
+    const Ranges ranges = ranges_of("effort_limit_range", names, 1, {0});
+    const double lower = out_.operation == RandomOperation::kScale ? 1 : -1;
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      const sim::ActuatorInfo& actuator = info_.actuators[static_cast<std::size_t>(all[t])];
+      COHORT_THROW_UNLESS(fits(actuator),
+                          "the actuator '{}' has no force range in the model: give it a forcerange there",
+                          actuator.name);
+      const auto& range = ranges.of[t][0];
+      if (!range) continue;
+      COHORT_THROW_UNLESS(range->low >= 0, "effort_limit_range begins at {}: a limit is not below zero", range->low);
+      const std::uint64_t draw = draw_of(shared_, all[t], 0);
+      write(Parameter::kActuatorForceRange, 2 * all[t], draw, lower, *range);
+      write(Parameter::kActuatorForceRange, 2 * all[t] + 1, draw, 1, *range);
     }
   }
 
@@ -507,9 +607,82 @@ std::span<const RandomizationKind> randomization_kinds() {
   return kRandomizations;
 }
 
+bool Randomization::Inertia::density_alone() const {
+  return std::all_of(ranges.begin() + 1, ranges.end(), [](const DrawRange& r) { return r.low == 0 && r.high == 0; });
+}
+
+LinkInertia perturbed(const LinkInertia& inertia, const std::array<double, 10>& by) {
+  const auto [w, x, y, z] = inertia.quat;
+  const double R[3][3] = {{w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)},
+                          {2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)},
+                          {2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z}};
+  // J = [[integral of p p' dm, m c], [m c', m]]; about the centre, along the axes, the integral is (tr I) / 2 - I.
+  const double half = 0.5 * (inertia.moments[0] + inertia.moments[1] + inertia.moments[2]);
+  double J[4][4], U[4][4] = {}, changed[4][4] = {};
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) {
+      J[i][j] = inertia.mass * inertia.com[i] * inertia.com[j];
+      for (std::size_t k = 0; k < 3; ++k) J[i][j] += R[i][k] * (half - inertia.moments[k]) * R[j][k];
+    }
+    J[i][3] = J[3][i] = inertia.mass * inertia.com[i];
+  }
+  J[3][3] = inertia.mass;
+  const double scale = std::exp(by[0]);
+  U[0][0] = scale * std::exp(by[1]), U[1][1] = scale * std::exp(by[2]), U[2][2] = scale * std::exp(by[3]);
+  U[0][1] = scale * by[4], U[0][2] = scale * by[5], U[1][2] = scale * by[6];
+  U[0][3] = scale * by[7], U[1][3] = scale * by[8], U[2][3] = scale * by[9], U[3][3] = scale;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j)
+      for (int k = 0; k < 4; ++k)
+        for (int l = 0; l < 4; ++l) changed[i][j] += U[i][k] * J[k][l] * U[j][l];
+  LinkInertia out;
+  out.mass = changed[3][3];
+  for (std::size_t i = 0; i < 3; ++i) out.com[i] = changed[i][3] / out.mass;
+  double S[3][3], V[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) S[i][j] = changed[i][j] - out.mass * out.com[i] * out.com[j];
+  // Jacobi's rotations: axes and second moments.
+  constexpr int kSweeps = 12;  // far more than three rows need
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (const auto& [p, q] : {std::pair<std::size_t, std::size_t>{0, 1}, {0, 2}, {1, 2}}) {
+      if (S[p][q] == 0) continue;
+      const double theta = (S[q][q] - S[p][p]) / (2 * S[p][q]);
+      const double t = (theta >= 0 ? 1 : -1) / (std::abs(theta) + std::sqrt(1 + theta * theta));
+      const double c = 1 / std::sqrt(1 + t * t), s = t * c;
+      for (std::size_t k = 0; k < 3; ++k) {
+        const double a = S[k][p], b = S[k][q];
+        S[k][p] = c * a - s * b, S[k][q] = s * a + c * b;
+      }
+      for (std::size_t k = 0; k < 3; ++k) {
+        const double a = S[p][k], b = S[q][k], v = V[k][p], u = V[k][q];
+        S[p][k] = c * a - s * b, S[q][k] = s * a + c * b;
+        V[k][p] = c * v - s * u, V[k][q] = s * v + c * u;
+      }
+    }
+  }
+  for (std::size_t k = 0; k < 3; ++k) out.moments[k] = S[(k + 1) % 3][(k + 1) % 3] + S[(k + 2) % 3][(k + 2) % 3];
+  // Rotations keep the axes right-handed. The largest of the quaternion's numbers first (Shepperd 1978).
+  const double trace = V[0][0] + V[1][1] + V[2][2];
+  const double square[4] = {trace, V[0][0], V[1][1], V[2][2]};
+  const auto most = static_cast<std::size_t>(std::max_element(square, square + 4) - square);
+  std::array<double, 4>& o = out.quat;
+  if (most == 0) {
+    o = {1 + trace, V[2][1] - V[1][2], V[0][2] - V[2][0], V[1][0] - V[0][1]};
+  } else {
+    const std::size_t i = most - 1, j = (i + 1) % 3, k = (i + 2) % 3;
+    o[0] = V[k][j] - V[j][k];
+    o[1 + i] = 1 + V[i][i] - V[j][j] - V[k][k];
+    o[1 + j] = V[j][i] + V[i][j], o[1 + k] = V[k][i] + V[i][k];
+  }
+  const double norm = std::sqrt(o[0] * o[0] + o[1] * o[1] + o[2] * o[2] + o[3] * o[3]);
+  for (double& value : o) value /= norm;
+  return out;
+}
+
 bool is_randomization(const std::string& kind) {
-  return std::ranges::any_of(
-      kRandomizations, [&](const RandomizationKind& k) { return kind == k.name || (k.alias != nullptr && kind == k.alias); });
+  return std::ranges::any_of(kRandomizations, [&](const RandomizationKind& k) {
+    return kind == k.name || (k.alias != nullptr && kind == k.alias);
+  });
 }
 
 Randomization read_randomization(JsonSection& section, const std::string& name, const sim::ModelInfo& info,
@@ -519,10 +692,15 @@ Randomization read_randomization(JsonSection& section, const std::string& name, 
 
 std::vector<Parameter> parameters_of(std::span<const Randomization> randomizations) {
   std::vector<Parameter> all;
+  const auto add = [&all](Parameter p) {
+    if (std::ranges::find(all, p) == all.end()) all.push_back(p);
+  };
   for (const Randomization& r : randomizations) {
-    for (const Write& w : r.writes) {
-      const auto p = static_cast<Parameter>(w.which);
-      if (w.place == Write::kParameter && std::ranges::find(all, p) == all.end()) all.push_back(p);
+    for (const Write& w : r.writes)
+      if (w.place == Write::kParameter) add(static_cast<Parameter>(w.which));
+    for (const Randomization::Inertia& inertia : r.inertias) {
+      add(Parameter::kLinkMass), add(Parameter::kLinkInertia);
+      if (!inertia.density_alone()) add(Parameter::kLinkCom), add(Parameter::kLinkInertiaQuat);
     }
   }
   return all;

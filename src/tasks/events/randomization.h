@@ -10,6 +10,7 @@
 /// not of the environment, its neighbours, threads or episodes before. `mode: startup`, which elsewhere draws once for
 /// an environment's life, therefore draws as `reset` does.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -57,6 +58,16 @@ struct Randomization {
     DrawRange range;
     bool whole = false;  ///< rounded to a whole number
   };
+  /// A link whose mass, centre and inertia are drawn together: its pseudo-inertia J becomes U J U' with the upper
+  /// triangular U = e^alpha [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]] (Rucker and
+  /// Wensing, "Smooth parameterization of rigid-body inertia", IEEE RA-L 2022), which no draw makes unphysical.
+  struct Inertia {
+    int link = 0;
+    std::uint64_t draw = 0;              ///< of alpha; the others follow
+    std::array<DrawRange, 10> ranges{};  ///< alpha, d1, d2, d3, s12, s13, s23, t1, t2, t3
+    /// alpha alone: mass and inertia times e^(2 alpha), centre and axes stay.
+    bool density_alone() const;
+  };
   enum Mode { kReset, kInterval } mode = kReset;
   std::string name;  ///< of the event
   std::string kind;
@@ -64,6 +75,7 @@ struct Randomization {
   RandomOperation operation = RandomOperation::kAbs;
   RandomDistribution distribution = RandomDistribution::kUniform;
   std::vector<Write> writes;
+  std::vector<Inertia> inertias;
 };
 
 /// A kind of randomisation, for messages and documentation.
@@ -85,6 +97,16 @@ bool is_randomization(const std::string& kind);
 /// kind, with the nearest, a pattern that matches nothing, a range upside down, and what the kind cannot do.
 Randomization read_randomization(config::JsonSection& section, const std::string& name, const sim::ModelInfo& info,
                                  std::span<const sim::EntityInfo> entities, const std::string& entity);
+
+/// Mass (kg), centre of mass (m) and axes of inertia (unit w x y z) in the link's frame, moments (kg m^2) about the
+/// centre along those axes.
+struct LinkInertia {
+  double mass = 0;
+  std::array<double, 3> com{}, moments{};
+  std::array<double, 4> quat{1, 0, 0, 0};
+};
+/// The same after U J U' with alpha, d1 ... t3 as in Randomization::Inertia.
+LinkInertia perturbed(const LinkInertia& inertia, const std::array<double, 10>& by);
 
 /// The parameters that environments need of their own (SceneOptions::parameters), each once.
 std::vector<sim::Parameter> parameters_of(std::span<const Randomization> randomizations);

@@ -37,13 +37,29 @@ Randomizer::Randomizer(std::vector<Randomization> randomizations, sim::Scene& sc
     has_parameters_ = true;
   }
   for (Randomization& r : randomizations) {
-    Prepared p{.what = std::move(r), .base = {}, .id = 0, .next = {}, .count = {}};
+    Prepared p{.what = std::move(r), .base = {}, .inertias = {}, .id = 0, .next = {}, .count = {}};
     p.id = fnv1a(p.what.name) & 0xffffffff;
     for (const Randomization::Write& w : p.what.writes) {
       const bool parameter = w.place == Randomization::Write::kParameter;
       p.base.push_back(parameter ? static_cast<double>(own[at(w.which)].at(at(w.item))) : 0.0);
       pushes_ = pushes_ || w.place == Randomization::Write::kForce;
       if (w.place == Randomization::Write::kTask) task_values(static_cast<TaskParameter>(w.which));
+    }
+    for (const Randomization::Inertia& inertia : p.what.inertias) {
+      const auto value = [&](sim::Parameter parameter, int width, int i) {
+        // Of what no event changes the engine is asked all the same: the inertia depends on it.
+        std::vector<float>& model = own[at(static_cast<int>(parameter))];
+        if (model.empty()) model = engine.model_values(parameter);
+        return static_cast<double>(model.at(at(width * inertia.link + i)));
+      };
+      LinkInertia model;
+      model.mass = value(sim::Parameter::kLinkMass, 1, 0);
+      for (int i = 0; i < 3; ++i) {
+        model.com[at(i)] = value(sim::Parameter::kLinkCom, 3, i);
+        model.moments[at(i)] = value(sim::Parameter::kLinkInertia, 3, i);
+      }
+      for (int i = 0; i < 4; ++i) model.quat[at(i)] = value(sim::Parameter::kLinkInertiaQuat, 4, i);
+      p.inertias.push_back(model);
     }
     if (p.what.mode == Randomization::kInterval) {
       has_intervals_ = true;
@@ -57,8 +73,47 @@ RandomStream Randomizer::stream(const Prepared& p, std::uint64_t key, std::int64
   return {key, RandomPurpose::kEnvironment, p.id, static_cast<std::uint64_t>(count)};
 }
 
+template <class F>
+void Randomizer::for_each_parameter(const Prepared& p, F f) {
+  for (const Randomization::Write& w : p.what.writes)
+    if (w.place == Randomization::Write::kParameter) f(static_cast<sim::Parameter>(w.which));
+  for (const Randomization::Inertia& inertia : p.what.inertias) {
+    f(sim::Parameter::kLinkMass), f(sim::Parameter::kLinkInertia);
+    if (!inertia.density_alone()) f(sim::Parameter::kLinkCom), f(sim::Parameter::kLinkInertiaQuat);
+  }
+}
+
+void Randomizer::write_inertia(const Prepared& p, std::size_t k, std::int32_t env, const LinkInertia& value) {
+  const Randomization::Inertia& inertia = p.what.inertias[k];
+  const auto put = [&](sim::Parameter parameter, std::span<const double> values) {
+    const std::int64_t first = std::ssize(values) * inertia.link;
+    for (std::int64_t i = 0; i < std::ssize(values); ++i)
+      set_real_at(parameters_[at(static_cast<int>(parameter))], env, first + i, values[at(i)]);
+  };
+  put(sim::Parameter::kLinkMass, {&value.mass, 1});
+  put(sim::Parameter::kLinkInertia, value.moments);
+  if (inertia.density_alone()) return;
+  put(sim::Parameter::kLinkCom, value.com);
+  put(sim::Parameter::kLinkInertiaQuat, value.quat);
+}
+
 void Randomizer::apply(const Prepared& p, std::int32_t env, std::uint64_t key, std::int64_t count) {
   const RandomStream random = stream(p, key, count);
+  for (std::size_t k = 0; k < p.what.inertias.size(); ++k) {
+    const Randomization::Inertia& inertia = p.what.inertias[k];
+    std::array<double, 10> by;
+    for (std::size_t i = 0; i < by.size(); ++i)
+      by[i] = draw_from(random, inertia.draw + i, p.what.distribution, inertia.ranges[i]);
+    LinkInertia value = p.inertias[k];
+    if (inertia.density_alone()) {
+      const double factor = std::exp(2 * by[0]);
+      value.mass *= factor;
+      for (double& moment : value.moments) moment *= factor;
+    } else if (value.mass > 0) {
+      value = perturbed(value, by);
+    }
+    write_inertia(p, k, env, value);
+  }
   for (std::size_t k = 0; k < p.what.writes.size(); ++k) {
     const Randomization::Write& w = p.what.writes[k];
     double value = w.sign * draw_from(random, w.draw, p.what.distribution, w.range);
@@ -83,11 +138,9 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
   COHORT_CHECK(envs.size() == keys.size(), "{} keys for {} environments", keys.size(), envs.size());
   if (envs.empty() || all_.empty()) return;
   sim::Engine& engine = scene_.engine();
-  for (const Prepared& p : all_) {
-    for (const Randomization::Write& w : p.what.writes)
-      if (w.place == Randomization::Write::kParameter)
-        parameters_[at(w.which)] = engine.parameter(static_cast<sim::Parameter>(w.which));
-  }
+  for (const Prepared& p : all_)
+    for_each_parameter(
+        p, [&](sim::Parameter which) { parameters_[at(static_cast<int>(which))] = engine.parameter(which); });
   if (pushes_) forces_ = engine.host_view(sim::Field::kXfrcApplied, sim::Access::kWrite);
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
@@ -98,10 +151,12 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
         p.next[at(env)] = steps_until_next(p, keys[i], 0);
         for (std::size_t k = 0; k < p.what.writes.size(); ++k) {
           const Randomization::Write& w = p.what.writes[k];
-          if (w.place == Randomization::Write::kParameter) set_real_at(parameters_[at(w.which)], env, w.item, p.base[k]);
+          if (w.place == Randomization::Write::kParameter)
+            set_real_at(parameters_[at(w.which)], env, w.item, p.base[k]);
           if (w.place == Randomization::Write::kTask)
             set_real_at(task_values(static_cast<TaskParameter>(w.which)), env, w.item, 0);
         }
+        for (std::size_t k = 0; k < p.inertias.size(); ++k) write_inertia(p, k, env, p.inertias[k]);
       }
     }
     for (const Prepared& p : all_)
@@ -120,14 +175,15 @@ void Randomizer::step(std::span<const std::int64_t> steps, std::span<const std::
     for (Prepared& p : all_) {
       if (p.what.mode != Randomization::kInterval || steps[at(env)] < p.next[at(env)]) continue;
       for (const Randomization::Write& w : p.what.writes) {
-        if (w.place == Randomization::Write::kParameter) {
-          parameters_[at(w.which)] = engine.parameter(static_cast<sim::Parameter>(w.which));
-          changed = true;
-        } else if (w.place == Randomization::Write::kForce && !forces) {
+        if (w.place == Randomization::Write::kForce && !forces) {
           forces_ = engine.host_view(sim::Field::kXfrcApplied, sim::Access::kWrite);
           forces = true;
         }
       }
+      for_each_parameter(p, [&](sim::Parameter which) {
+        parameters_[at(static_cast<int>(which))] = engine.parameter(which);
+        changed = true;
+      });
       const std::int64_t count = ++p.count[at(env)];
       apply(p, env, keys[at(env)], count);
       p.next[at(env)] += steps_until_next(p, keys[at(env)], count);

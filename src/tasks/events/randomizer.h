@@ -38,12 +38,17 @@ class Randomizer {
  private:
   struct Prepared {
     Randomization what;
-    std::vector<double> base;  ///< of each write: the model's value
-    std::uint64_t id = 0;      ///< of its streams
+    std::vector<double> base;           ///< of each write: the model's value
+    std::vector<LinkInertia> inertias;  ///< the model's, of each of what.inertias
+    std::uint64_t id = 0;               ///< of its streams
     /// Of kInterval, of each environment: control step of the next time, and how many there were.
     std::vector<std::int64_t> next, count;
   };
   RandomStream stream(const Prepared& p, std::uint64_t key, std::int64_t count) const;
+  /// Calls f(sim::Parameter) for each that an event writes.
+  template <class F>
+  static void for_each_parameter(const Prepared& p, F f);
+  void write_inertia(const Prepared& p, std::size_t k, std::int32_t env, const LinkInertia& value);
   void apply(const Prepared& p, std::int32_t env, std::uint64_t key, std::int64_t count);
   std::int64_t steps_until_next(const Prepared& p, std::uint64_t key, std::int64_t count) const;
 

@@ -13,6 +13,7 @@
 #include "core/json_section.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
+#include "tasks/file/model_edits.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/term_table.h"
 
@@ -87,6 +88,8 @@ class PlanReader {
       plan_.leaves = names.leaves();
       for (const sim::Field field : control_names.leaves())
         if (std::ranges::find(plan_.leaves, field) == plan_.leaves.end()) plan_.leaves.push_back(field);
+      // What terms read is of the present, as positions and velocities are.
+      plan_.simulation.leave_present = !plan_.leaves.empty();
     }
     stop_if_wrong();  // keys that nobody asked for
     return std::move(plan_);
@@ -245,12 +248,18 @@ class PlanReader {
       const fs::path path = path_of(file);
       const std::string trouble = kept_.is_object() ? "" : sim::why_unreadable(path);
       COHORT_THROW_UNLESS(trouble.empty(), "{}; paths are relative to the task's file", trouble);
-      bool fixed = false;
+      sim::ModelEdits edits = read_model_edits(s);
       if (kind == "urdf") {
+        bool fixed = false;
         s.take("fixed", fixed);
-        return sim::Urdf{.file = path.string(), .pose = pose_of(s), .fixed = fixed};
+        return sim::Urdf{.file = path.string(), .pose = pose_of(s), .fixed = fixed, .edits = std::move(edits)};
       }
-      sim::Mjcf mjcf{path.string()};
+      if (s.has("fixed")) {
+        bool fixed = false;
+        s.take("fixed", fixed);
+        edits.free_base = !fixed;
+      }
+      sim::Mjcf mjcf{.file = path.string(), .edits = std::move(edits)};
       if (s.has("pos") || s.has("quat") || s.has("rpy")) mjcf.pose = pose_of(s);
       return mjcf;
     }
@@ -306,6 +315,10 @@ class PlanReader {
         plan_.keyframe.clear();
         s.take("keyframe", plan_.keyframe);
         joint_pos_ = s.get("joint_pos");
+        base_pos_.clear(), base_quat_.clear();
+        s.take("base_pos", base_pos_), s.take("base_quat", base_quat_);
+        COHORT_THROW_UNLESS((base_pos_.empty() || base_pos_.size() == 3) && (base_quat_.empty() || base_quat_.size() == 4),
+                            "base_pos needs three numbers, m, and base_quat four, w x y z");
       }
       plan_.entities.push_back({name, morph_of(s, kind)});
     });
@@ -382,6 +395,15 @@ class PlanReader {
       model.qpos = key.qpos;
       if (!key.ctrl.empty()) model.ctrl = key.ctrl;
     }
+    if (!base_pos_.empty() || !base_quat_.empty()) {
+      const int free = model.of_robot().free_qpos;
+      if (free < 0) {
+        wrong("scene." + robot_, "has base_pos or base_quat, and its base is fixed: `pos` puts it elsewhere");
+      } else {
+        std::ranges::copy(base_pos_, model.qpos.begin() + free);
+        std::ranges::copy(base_quat_, model.qpos.begin() + free + 3);
+      }
+    }
     if (!joint_pos_.is_null())
       attempt("scene." + robot_ + ".joint_pos", [&] {
         COHORT_THROW_UNLESS(joint_pos_.is_object(), "is an object from patterns of joints to positions");
@@ -456,6 +478,11 @@ class PlanReader {
         for (std::size_t i = 0; i < joints.size(); ++i)
           offset[i] = plan_.model.qpos[static_cast<std::size_t>(
               plan_.model.info.joints[static_cast<std::size_t>(joints[i])].qpos)];
+      plan_.contract.action_scale.insert(plan_.contract.action_scale.end(), scale.begin(), scale.end());
+      for (std::size_t i = 0; positions && i < joints.size(); ++i) {
+        plan_.contract.joint_names.push_back(joint_names[i]);
+        plan_.contract.default_joint_pos.push_back(offset[i]);
+      }
       const Range clip = take_range(s, "clip", {-1, 1});
       COHORT_THROW_UNLESS(clip.low < clip.high, "clip is [{:g}, {:g}]: low has to be below high", clip.low, clip.high);
       const Range delay = take_range(s, "delay");
@@ -728,8 +755,10 @@ class PlanReader {
                                           g.constant(static_cast<float>(range.high - range.low))));
       e = g.add(e, terms::at_reset(g, names.step(), drawn));
     }
+    TaskContract::Term done;
     if (s.has("clip")) {
       const Range clip = take_range(s, "clip");
+      done.low = clip.low, done.high = clip.high;
       e = g.binary(Op::kMinimum, g.binary(Op::kMaximum, e, g.constant(static_cast<float>(clip.low))),
                    g.constant(static_cast<float>(clip.high)));
     }
@@ -742,12 +771,15 @@ class PlanReader {
       COHORT_THROW_UNLESS(scale.size() == 1 || static_cast<int>(scale.size()) == e.size(),
                           "scale has {} numbers, and the observation {}", scale.size(), e.size());
       e = g.multiply(e, g.constant(std::vector<float>(scale.begin(), scale.end())));
+      done.scale = scale;
     }
     e = delayed_by(names, e, take_range(s, "delay"), place);
     int history = 1;
     s.take("history", history);
     COHORT_THROW_UNLESS(history >= 1 && history <= 1000, "history is {}: 1 to 1000 control steps", history);
     e = terms::history(g, names.step(), e, history);
+    done.history = history > 1 ? history : 0;
+    plan_.contract.observations.push_back(std::move(done));
     std::string unit = entry ? entry->unit : "", means = entry ? entry->means : "";
     s.take("unit", unit), s.take("summary", means);
     g.store(names.array({ArrayPlace::kObservation, static_cast<int>(plan_.spec.observations.size())}), 0, e);
@@ -778,6 +810,7 @@ class PlanReader {
       std::string type = "uniform_velocity";
       s.take_choice("type", type, {"uniform_velocity", "uniform_pose", "uniform"});
       const std::string place = "commands." + name;
+      plan_.contract.command_names.push_back(name);
       const Expr anew = timer(names, place, take_range(s, "resampling_time_range", {10, 10}));
       if (type == "uniform_velocity")
         velocity_command(name, place, s, anew, names);
@@ -991,6 +1024,7 @@ class PlanReader {
   std::vector<std::string> wrong_;
   std::string robot_;
   Json joint_pos_, kept_;
+  std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;

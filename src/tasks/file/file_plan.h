@@ -13,6 +13,7 @@
 #include "tasks/events/randomization.h"
 #include "tasks/file/quantities.h"
 #include "tasks/task.h"
+#include "tasks/task_contract.h"
 #include "tasks/terms/graph.h"
 
 namespace cohort::tasks {
@@ -42,6 +43,7 @@ struct FilePlan {
   std::string keyframe;
   std::shared_ptr<const sim::CompiledScene> compiled;
   TaskModel model;
+  TaskContract contract;  ///< joint_names and default_joint_pos: of position actions with an offset of their own
   terms::Program control, judge;
   std::vector<ArrayPlace> control_arrays, judge_arrays;
   std::vector<terms::MemorySlot> control_memories, judge_memories;

@@ -159,6 +159,24 @@ class FileTask final : public SceneTask {
   FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
       : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
 
+  TaskContract contract() override {
+    TaskContract contract = SceneTask::contract();
+    const TaskContract& file = plan_->contract;
+    contract.action_scale = file.action_scale;
+    contract.command_names = file.command_names;
+    contract.observations = file.observations;
+    contract.default_joint_pos.clear();
+    const sim::ModelInfo& info = plan_->model.info;
+    for (const std::string& name : contract.joint_names) {
+      const auto own = std::ranges::find(file.joint_names, name);
+      contract.default_joint_pos.push_back(
+          own != file.joint_names.end()
+              ? file.default_joint_pos[static_cast<std::size_t>(own - file.joint_names.begin())]
+              : plan_->model.qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
+    }
+    return contract;
+  }
+
  private:
   FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)
       : SceneTask(settings, setup_of(settings, own, *plan)),
@@ -217,10 +235,9 @@ class FileTask final : public SceneTask {
     // The turn is about the world's axes, on top of where the body begins.
     const std::array<double, 4> a = quat_of_rpy(pose[3], pose[4], pose[5]);
     const double b[4] = {start.qpos[q + 3], start.qpos[q + 4], start.qpos[q + 5], start.qpos[q + 6]};
-    const double turned[4] = {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
-                              a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
-                              a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
-                              a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
+    const double turned[4] = {
+        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
     std::copy_n(turned, 4, start.qpos.begin() + static_cast<std::ptrdiff_t>(q + 3));
     for (std::size_t i = 0; i < 6; ++i) start.qvel[v + i] += velocity[i];
   }

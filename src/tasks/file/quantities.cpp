@@ -46,6 +46,12 @@ constexpr QuantityEntry kQuantities[] = {
     {"base.heading", "1", "rad", "direction of the base's x axis"},
     {"link_position", "k x 3", "m", "link_position(\"PATTERN\"): of links, in the world"},
     {"link_quaternion", "k x 4", "1", "likewise"},
+    {"link_velocity", "k x 3", "m/s", "of links' origins, in the world"},
+    {"link_angular_velocity", "k x 3", "rad/s", "of links, in the world"},
+    {"contact", "k", "", "contact(\"PATTERN\"): whether geoms, or links with all their geoms, push against what is fixed"},
+    {"contact_force", "k x 3", "N", "likewise, the force on them in the world"},
+    {"other_contact", "k", "", "whether they push against what moves: the robot itself, or things"},
+    {"other_contact_force", "k x 3", "N", "likewise, the force on them in the world"},
     {"sensor", "n", "", "sensor(\"NAME\"): of the model; evaluates it once more in a control step"},
 };
 
@@ -154,6 +160,31 @@ bool Quantities::task_quantity(const std::string& name, const std::vector<Argume
     return true;
   }
   return false;
+}
+
+/// Geoms by their names; links, by theirs, with the sum over their geoms.
+Expr Quantities::force_on(const std::vector<std::string>& patterns, const std::string& what, bool others) {
+  COHORT_THROW_UNLESS(!patterns.empty(), "{}(\"PATTERN\") needs geoms or links", what);
+  std::vector<std::string> geoms, links;
+  for (const sim::GeomInfo& geom : model_.info.geoms) geoms.push_back(geom.name);
+  for (const sim::LinkInfo& link : model_.info.links) links.push_back(link.name);
+  const auto of_geom = [&](int geom) {
+    std::vector<int> values;
+    for (int i = 0; i < 3; ++i) values.push_back(6 * geom + (others ? 3 : 0) + i);
+    return left(Field::kGeomForce, std::move(values), 3);
+  };
+  std::vector<Expr> rows;
+  try {
+    for (const int geom : match_names(geoms, patterns, "geom")) rows.push_back(of_geom(geom));
+  } catch (const Error&) {
+    for (const int link : match_names(links, patterns, "geom or link")) {
+      Expr sum = g_.constant({0, 0, 0});
+      for (std::size_t g = 0; g < model_.info.geoms.size(); ++g)
+        if (model_.info.geoms[g].link == link) sum = g_.add(sum, of_geom(static_cast<int>(g)));
+      rows.push_back(sum);
+    }
+  }
+  return g_.reshape(g_.join(rows), static_cast<int>(rows.size()), 3);
 }
 
 bool Quantities::joint_quantity(const std::string& name, const std::vector<Argument>& arguments, Expr& value) {
@@ -288,6 +319,19 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     for (const int link : links_of(arguments, name))
       for (int i = 0; i < n; ++i) values.push_back(n * link + i);
     value = left(n == 3 ? Field::kLinkPos : Field::kLinkQuat, std::move(values), n);
+    return true;
+  }
+  if (name == "link_velocity" || name == "link_angular_velocity") {
+    std::vector<int> values;
+    for (const int link : links_of(arguments, name))
+      for (int i = 0; i < 3; ++i) values.push_back(6 * link + (name == "link_velocity" ? 0 : 3) + i);
+    value = left(Field::kLinkTwist, std::move(values), 3);
+    return true;
+  }
+  if (name == "contact" || name == "contact_force" || name == "other_contact" || name == "other_contact_force") {
+    const Expr force = force_on(texts_of(name, arguments), name, name.starts_with("other"));
+    value = name.ends_with("force") ? force
+                                    : g_.compare(Op::kLess, g_.constant(0), g_.reduce(Op::kSumOfSquares, force));
     return true;
   }
   if (name == "sensor") {

@@ -111,6 +111,7 @@ class Quantities final : public terms::Names {
   std::vector<std::string> texts_of(const std::string& name, const std::vector<terms::Argument>& arguments) const;
   /// What events draw for the task itself.
   bool task_quantity(const std::string& name, const std::vector<terms::Argument>& arguments, terms::Expr& value);
+  terms::Expr force_on(const std::vector<std::string>& patterns, const std::string& what, bool others);
   bool joint_quantity(const std::string& name, const std::vector<terms::Argument>& arguments, terms::Expr& value);
 
   const TaskModel& model_;

@@ -10,6 +10,7 @@ using P = TermParameterEntry;
 
 const P kJoints{P::kNames, "joints", "\".*\"", "patterns of joints"};
 const P kCommand{P::kNames, "command_name", "\"twist\"", "the command of velocity"};
+const P kFeet{P::kNames, "feet", "", "patterns of the feet's geoms, or of links"};
 const P kStd{P::kValue, "std", "", "width of the bell curve, in the error's unit"};
 const P kWalks{P::kValue, "command_threshold", "0.05", "m/s + rad/s of the command below which nothing counts"};
 
@@ -40,6 +41,14 @@ const std::vector<TermEntry>& entries() {
        "the command",
        {{P::kNames, "command_name", "", "which"}}},
       {"builtin_sensor", "o", "sensor(sensor_name)", "", "a sensor of the model", {{P::kNames, "sensor_name", "", "which"}}},
+      {"foot_contact", "o", "contact(feet) * 1", "1", "1 where a foot pushes against what is fixed", {kFeet}},
+      {"foot_air_time", "o", "held(not contact(feet))", "s", "for which each foot has been in the air", {kFeet}},
+      {"foot_contact_forces",
+       "o",
+       "flat(sign(contact_force(feet)) * log(1 + abs(contact_force(feet))))",
+       "log N",
+       "logarithm of the forces on the feet, with their signs",
+       {kFeet}},
       // ---- rewards
       {"is_alive", "r", "1", "1", "1 in every step"},
       {"is_terminated", "r", "terminated", "1", "1 in a step that ends the episode, but not by time"},
@@ -137,6 +146,42 @@ const std::vector<TermEntry>& entries() {
        "rad",
        "from where episodes begin, when told to stand",
        {kJoints, kCommand, kWalks}},
+      {"feet_air_time",
+       "r",
+       "where(" COHORT_MOVES ", sum(where(held(not contact(feet)) > threshold_min and held(not contact(feet)) < "
+       "threshold_max, 1, 0)), 0)",
+       "1",
+       "feet that have been in the air for a time within bounds (mjlab)",
+       {kFeet,
+        kCommand,
+        {P::kValue, "command_threshold", "0.5", "m/s + rad/s of the command below which nothing counts"},
+        {P::kValue, "threshold_min", "0.05", "s"},
+        {P::kValue, "threshold_max", "0.5", "s"}}},
+      {"feet_air_time_positive",
+       "r",
+       "where(" COHORT_MOVES ", sum(where(rising(contact(feet)), previous(held(not contact(feet))) - threshold, 0)), 0)",
+       "s",
+       "how much longer than a threshold a foot was in the air, when it lands (Isaac Lab's feet_air_time)",
+       {kFeet, kCommand, {P::kValue, "command_threshold", "0.1", "m/s + rad/s"}, {P::kValue, "threshold", "0.5", "s"}}},
+      {"soft_landing",
+       "r",
+       "where(" COHORT_MOVES ", sum(where(rising(contact(feet)), norm(contact_force(feet)), 0)), 0)",
+       "N",
+       "force on feet in the step in which they land (mjlab)",
+       {kFeet, kCommand, kWalks}},
+      {"undesired_contacts",
+       "r",
+       "sum(where(norm(contact_force(bodies)) > threshold, 1, 0))",
+       "1",
+       "geoms or links that push against what is fixed",
+       {{P::kNames, "bodies", "", "patterns of geoms, or of links"}, {P::kValue, "threshold", "1", "N"}}},
+      {"self_collision_cost",
+       "r",
+       "sum(where(norm(other_contact_force(bodies)) > force_threshold, 1, 0))",
+       "1",
+       "geoms or links that push against what moves; mjlab counts contacts",
+       {{P::kNames, "bodies", "\".*\"", "patterns of geoms, or of links"},
+        {P::kValue, "force_threshold", "10", "N"}}},
       {"track_position",
        "r",
        "exp(-norm2(link_position(link)[:3] - command(command_name)[:3]) / std^2)",
@@ -168,6 +213,12 @@ const std::vector<TermEntry>& entries() {
        "",
        "a joint is fast",
        {kJoints, {P::kValue, "max_velocity", "", "rad/s"}}},
+      {"illegal_contact",
+       "t",
+       "any(norm(contact_force(bodies)) > threshold)",
+       "",
+       "a geom or link pushes against what is fixed",
+       {{P::kNames, "bodies", "", "patterns of geoms, or of links"}, {P::kValue, "threshold", "1", "N"}}},
       {"time_out", "t", "last_step", "", "the episode's time is over: every task has it, as an end that counts on"},
   };
   return kAll;

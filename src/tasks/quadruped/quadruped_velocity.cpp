@@ -12,6 +12,7 @@
 #include "tasks/quadruped/quadruped_model.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"
+#include "tasks/task_contract.h"
 
 namespace cohort::tasks {
 namespace {
@@ -107,6 +108,14 @@ SceneTaskSetup walk_setup(const TaskSettings& settings, WalkSettings& own) {
 class QuadrupedVelocity final : public SceneTask {
  public:
   explicit QuadrupedVelocity(const TaskSettings& settings) : QuadrupedVelocity(settings, WalkSettings()) {}
+
+  TaskContract contract() override {
+    TaskContract contract = SceneTask::contract();
+    contract.default_joint_pos.assign(kQuadrupedStance.begin(), kQuadrupedStance.end());
+    contract.action_scale.assign(kQuadrupedJoints, kActionReach);
+    contract.command_names = {"command"};
+    return contract;
+  }
 
  private:
   using Joints = std::array<double, kQuadrupedJoints>;

@@ -54,7 +54,7 @@ std::string instead_of_job(const std::string& name) {
   for (const char* one : {"rl", "sac", "td3", "ddpg", "trpo"})
     if (bare == one) return "of reinforcement learning there is `cohort train ppo TASK`";
   for (const char* one :
-       {"act", "vqbet", "tdmpc", "smolvla", "pi0", "pi0fast", "pi05", "gr00t", "groot", "openvla", "octo", "xvla"})
+       {"vqbet", "tdmpc", "smolvla", "pi0", "pi0fast", "pi05", "gr00t", "groot", "openvla", "octo", "xvla"})
     if (bare == one) {
       std::string text =
           "it is not there yet. Of imitation learning there are `cohort train policy` (diffusion policy, or BC with "

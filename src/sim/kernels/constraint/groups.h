@@ -63,6 +63,12 @@ COHORT_LANE typename L::V mu_of(const Group& g, typename L::Ptr piece) {
   return g.own ? typename L::V(piece[g.own + 5]) : typename L::V(g.mu);
 }
 
+/// The limit of a friction loss, N or N m.
+template <class L>
+COHORT_LANE typename L::V loss_of(const Group& g, typename L::Ptr piece) {
+  return g.own ? typename L::V(piece[g.own]) : typename L::V(g.loss);
+}
+
 /// 1 / (mu^2 (1 + mu^2)): what the middle zone of an elliptic cone weighs its normal weight with.
 template <class L>
 COHORT_LANE typename L::V cone_share(const Group& g, typename L::Ptr piece) {

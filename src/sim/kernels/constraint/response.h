@@ -36,9 +36,9 @@ COHORT_LANE typename L::V tangent_in_cone(const Group& g, typename L::Ptr piece,
 
 /// Rows of a friction loss: where the force has reached its limit, at either end.
 template <class L>
-COHORT_LANE void friction_ends(const Group& g, typename L::V force, typename L::M& high, typename L::M& low) {
-  high = force >= typename L::V(g.loss);
-  low = force <= -typename L::V(g.loss);
+COHORT_LANE void friction_ends(typename L::V loss, typename L::V force, typename L::M& high, typename L::M& low) {
+  high = force >= loss;
+  low = force <= -loss;
 }
 
 /// Which kinds a group of kDim rows may be of, as far as the caller knows: those of one row, those of several.
@@ -69,10 +69,10 @@ COHORT_LANE void forces_of(const Group& g, typename L::Ptr piece, typename L::V*
   } else if (g.kind == kGroupEquality) {
     for (int i = 0; i < dim; ++i) force[i] = -(piece[l.weight + i] * jar[i]);
   } else if (OfDim<kDim>::kOne && g.kind == kGroupFriction) {
-    const V f = -(D * jar[0]);
+    const V f = -(D * jar[0]), loss = loss_of<L>(g, piece);
     typename L::M high, low;
-    friction_ends<L>(g, f, high, low);
-    force[0] = select(high, V(g.loss), select(low, -V(g.loss), f));
+    friction_ends<L>(loss, f, high, low);
+    force[0] = select(high, loss, select(low, -loss, f));
   } else {
     const V mu = mu_of<L>(g, piece);
     V U[kMaxDim];
@@ -114,7 +114,7 @@ COHORT_LANE void curvature_at(const Group& g, typename L::Ptr piece, Rows jar, t
     for (int i = 0; i < dim; ++i) weight[i * dim + i] = piece[l.weight + i];
   } else if (OfDim<kDim>::kOne && g.kind == kGroupFriction) {
     typename L::M high, low;
-    friction_ends<L>(g, -(D * jar[0]), high, low);
+    friction_ends<L>(loss_of<L>(g, piece), -(D * jar[0]), high, low);
     weight[0] = select(high | low, zero, D);
   } else {
     const V mu = mu_of<L>(g, piece);
@@ -151,7 +151,7 @@ COHORT_LANE typename L::V cost_at(const Group& g, typename L::Ptr piece, typenam
     return half * cost;
   }
   if (g.kind == kGroupFriction) {
-    const V loss(g.loss), bound = loss / select(D > zero, D, V(1.0f));
+    const V loss = loss_of<L>(g, piece), bound = loss / select(D > zero, D, V(1.0f));
     const V y = x[0];
     return select(abs(y) < bound, half * D * y * y, loss * (abs(y) - half * bound));
   }

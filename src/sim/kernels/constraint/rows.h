@@ -67,7 +67,7 @@ COHORT_KERNEL void frame_equality(const ModelView& m, Workspace<L>& w, Constrain
     if (body < 0) return;
     V acc[6];
     read<6>(acc, w.acc + 6 * body);
-    for (int i = 0; i < 3; ++i) acc[3 + i] += V(m.option.gravity[i]);
+    for (int i = 0; i < 3; ++i) acc[3 + i] += gravity_of<L>(m, w, i);
     point_acceleration<L>(w, body, acc, at, angular, linear);
   };
   V a1[3], a2[3];
@@ -147,8 +147,11 @@ COHORT_KERNEL void friction_rows(const ModelView& m, Workspace<L>& w, Constraint
   using V = typename L::V;
   for (int i = 0; i < m.nfriction; ++i) {
     const FrictionRecord& f = m.friction[i];
-    const Group g{kGroupFriction, 1, f.dof_count, f.first_dof, 1, 0, nullptr, f.loss, 0, -1, f.fits};
-    const auto piece = open_group(g, c);
+    Group g{kGroupFriction, 1, f.dof_count, f.first_dof, 1, 0, nullptr, f.loss, 0, -1, f.fits};
+    const bool own = (m.varies & kVariesLoss) != 0;
+    if (own) g.own = layout_of(g).size;
+    const auto piece = open_group(g, c, own ? 1 : 0);
+    if (own) piece[g.own] = w.losses[i];
     for (int k = 0; k < f.dof_count; ++k) {
       piece[k] = f.tendon < 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[f.tendon].first_wrap + k);
     }
@@ -170,7 +173,7 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       normalize_quat(q);
       quat_to_rotation(axis, q);
       const V angle = sqrt(dot3(axis, axis));
-      const V d = V(limit.upper) - angle - V(limit.margin);
+      const V d = limit_of<L>(m, w, i, 1) - angle - V(limit.margin);
       const auto on = d < V(0.0f);
       if (!any(on)) continue;
       const auto piece = open_group(g, c);
@@ -184,9 +187,10 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
     const auto arm = [&](int k) -> V {
       return limit.kind == 0 ? V(1.0f) : wrap_arm<L>(m, w, m.tendon[limit.index].first_wrap + k);
     };
-    if (L::kWidth > 1 && limit.upper - limit.lower > 2 * limit.margin) {
+    const V lower = limit_of<L>(m, w, i, 0), upper = limit_of<L>(m, w, i, 1);
+    if (L::kWidth > 1 && (m.varies & kVariesLimits) == 0 && limit.upper - limit.lower > 2 * limit.margin) {
       // No lane is at both ends: they share a group.
-      const V low = (value - V(limit.lower)) - V(limit.margin), high = (V(limit.upper) - value) - V(limit.margin);
+      const V low = (value - lower) - V(limit.margin), high = (upper - value) - V(limit.margin);
       const auto at_low = low < V(0.0f);
       const V d = select(at_low, low, high);
       const auto on = d < V(0.0f);
@@ -201,7 +205,7 @@ COHORT_KERNEL void limit_rows(const ModelView& m, Workspace<L>& w, Constraints<L
       continue;
     }
     for (int side = 0; side < 2; ++side) {
-      const V d = (side == 0 ? value - V(limit.lower) : V(limit.upper) - value) - V(limit.margin);
+      const V d = (side == 0 ? value - lower : upper - value) - V(limit.margin);
       const auto on = d < V(0.0f);
       if (!any(on)) continue;
       const auto piece = open_group(g, c);

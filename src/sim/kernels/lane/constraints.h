@@ -29,7 +29,7 @@ struct Group {
   float mu;               ///< elliptic: of the regularized cone
   int pair;               ///< contacts: which, otherwise -1; equalities: -2 - which
   int fits;               ///< the inertia matrix has an entry for every two of its dofs
-  int own = 0;            ///< contacts: where in the piece the lanes' friction and mu are, or 0: friction and mu hold
+  int own = 0;            ///< where in the piece the lanes' friction and mu, or loss, are, or 0: those here hold
   unsigned lanes = ~0u;   ///< bits of the lanes where it weighs anything; for the others it adds zeros
   GroupLayout layout{};   ///< of its piece; open_group sets it
   int next_of_tree = -1;  ///< the next group with dofs of the same tree, or -1; see RowCounts
@@ -98,15 +98,18 @@ COHORT_LANE ConstraintCount count_constraints(const ModelView& m) {
     const bool cone = kind == kGroupElliptic;
     return ConstraintCapacity{1, layout_of(kind, dim, jacobian, edges).size, cone ? 0 : rows, cone ? kConeValues : 0};
   };
-  const auto add = [&](int kind, int dim, int jacobian, int edges, int times) {
-    const ConstraintCapacity one = need(kind, dim, jacobian, edges);
+  const auto add = [&](int kind, int dim, int jacobian, int edges, int times, int extra = 0) {
+    ConstraintCapacity one = need(kind, dim, jacobian, edges);
+    one.pool += extra;
     n.others.groups += times, n.others.pool += times * one.pool, n.others.rows += times * one.rows;
   };
   for (int i = 0; i < m.neq; ++i) {
     const int dim = equality_dim(m.equality[i]);
     add(kGroupEquality, dim, dim * m.equality[i].dof_count, dim, 1);
   }
-  for (int i = 0; i < m.nfriction; ++i) add(kGroupFriction, 1, m.friction[i].dof_count, 1, 1);
+  for (int i = 0; i < m.nfriction; ++i) {
+    add(kGroupFriction, 1, m.friction[i].dof_count, 1, 1, m.varies & kVariesLoss ? 1 : 0);
+  }
   for (int i = 0; i < m.nlimit; ++i) add(kGroupInequality, 1, m.limit[i].dof_count, 1, 2);
   for (int i = 0; i < m.npair; ++i) {
     const PairRecord& p = m.pair[i];
@@ -139,7 +142,7 @@ COHORT_LANE ConstraintCapacity capacity_of(const ConstraintCount& n, int contact
 }
 /// What a model's capacity depends on besides its records; never 0.
 COHORT_LANE int capacity_key(const ModelView& m) {
-  return 1 + 2 * m.varies + (m.keep_contacts != 0 ? 256 : 0);
+  return 1 + (m.keep_contacts != 0 ? 2 : 0) + 4 * m.varies;
 }
 /// Of blocks of so many lanes.
 COHORT_LANE ConstraintCapacity constraint_capacity(const ModelView& m, int lanes) {

@@ -153,19 +153,19 @@ enum SliderCrankEnd : int { kMovesCrank = 1, kMovesSlider = 2 };
 /// A muscle's force over its length and velocity (MuJoCo's documentation, "Muscles"). Lengths are relative to the
 /// optimum: offset + per_length * (length - shortest).
 struct MuscleCurve {
-  float shortest;        ///< m, lower end of the actuator's range of lengths
-  float offset;          ///< relative length there
-  float per_length;      ///< 1/m
-  float per_speed;       ///< s/m: 1 is the greatest speed of shortening
-  float force;           ///< N, of the whole muscle at rest, at its optimum
-  float lmin, lmax;      ///< relative lengths outside of which there is no active force
-  float fvmax, fpmax;    ///< active force when it is lengthened, passive force at lmax, relative to `force`
+  float shortest;      ///< m, lower end of the actuator's range of lengths
+  float offset;        ///< relative length there
+  float per_length;    ///< 1/m
+  float per_speed;     ///< s/m: 1 is the greatest speed of shortening
+  float force;         ///< N, of the whole muscle at rest, at its optimum
+  float lmin, lmax;    ///< relative lengths outside of which there is no active force
+  float fvmax, fpmax;  ///< active force when it is lengthened, passive force at lmax, relative to `force`
 };
 struct MuscleRecord {
-  int has_gain, has_bias;              ///< whether the curves count: active force, passive force
+  int has_gain, has_bias;  ///< whether the curves count: active force, passive force
   MuscleCurve gain, bias;
-  float activation, deactivation;      ///< s, of kDynamicsMuscle
-  float smoothing;                     ///< width of the change from one to the other; 0: at once
+  float activation, deactivation;  ///< s, of kDynamicsMuscle
+  float smoothing;                 ///< width of the change from one to the other; 0: at once
 };
 
 struct ActuatorRecord {
@@ -192,7 +192,7 @@ struct ActuatorRecord {
 
 /// A control that acts, or a number of the sensor data that is told, some steps later.
 struct DelayRecord {
-  int sensor;            ///< 0: channel is a control, 1: of the sensor data
+  int sensor;  ///< 0: channel is a control, 1: of the sensor data
   int channel;
   int first_row, count;  ///< of the history: the value of the step before, then older ones
   int taps;              ///< how many of them count
@@ -478,7 +478,13 @@ enum Varies : int {
   kVariesFriction = 2,  ///< of contacts
   kVariesArmature = 4,
   kVariesDamping = 8,
-  kVariesGain = 16,  ///< gains and biases of actuators
+  kVariesGain = 16,    ///< gains and biases of actuators
+  kVariesCentre = 32,  ///< centres of mass of links; with kVariesMass
+  kVariesGravity = 64,
+  kVariesLoss = 128,       ///< friction loss of dofs
+  kVariesStiffness = 256,  ///< of hinges and slides
+  kVariesLimits = 512,     ///< ranges of joints
+  kVariesForces = 1024,    ///< ranges of the actuators' forces
 };
 /// Values per body (mass, centre, inertia as in BodyRecord, compensated mass and its centre), piece of a sensor (mass,
 /// centre, inertia), link in a fluid (as in FluidRecord), pair (friction, mu) and actuator (gain, bias).

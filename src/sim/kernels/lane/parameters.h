@@ -37,6 +37,35 @@ COHORT_LANE typename L::V gain_of(const ModelView& m, const Workspace<L>& w, int
   const ActuatorRecord& a = m.actuator[actuator];
   return V(k < 3 ? a.gain[k] : a.bias[k - 3]);
 }
+/// m/s^2, along the world's axis k.
+template <class L>
+COHORT_LANE typename L::V gravity_of(const ModelView& m, const Workspace<L>& w, int k) {
+  return m.varies & kVariesGravity ? typename L::V(w.gravity[k]) : typename L::V(m.option.gravity[k]);
+}
+/// Where a link's centre of mass is, m, in its body's frame.
+template <class L>
+COHORT_LANE void centre_of(const ModelView& m, const Workspace<L>& w, int link, typename L::V* centre) {
+  using V = typename L::V;
+  for (int i = 0; i < 3; ++i)
+    centre[i] = m.varies & kVariesCentre ? V(w.centres[3 * link + i]) : V(m.link[link].com[i]);
+}
+template <class L>
+COHORT_LANE typename L::V stiffness_of(const ModelView& m, const Workspace<L>& w, int joint) {
+  return m.varies & kVariesStiffness ? typename L::V(w.stiffness[joint]) : typename L::V(m.joint[joint].stiffness);
+}
+/// end 0: the lower one, 1: the upper one.
+template <class L>
+COHORT_LANE typename L::V limit_of(const ModelView& m, const Workspace<L>& w, int limit, int end) {
+  using V = typename L::V;
+  if (m.varies & kVariesLimits) return w.limits[2 * limit + end];
+  return V(end == 0 ? m.limit[limit].lower : m.limit[limit].upper);
+}
+template <class L>
+COHORT_LANE typename L::V force_limit_of(const ModelView& m, const Workspace<L>& w, int actuator, int end) {
+  using V = typename L::V;
+  if (m.varies & kVariesForces) return w.force_limits[2 * actuator + end];
+  return V(end == 0 ? m.actuator[actuator].force_lower : m.actuator[actuator].force_upper);
+}
 /// An inverse weight; `at`: its place in the ratios.
 template <class L>
 COHORT_LANE typename L::V weight_of(const ModelView& m, const Workspace<L>& w, float weight, int at) {

@@ -75,7 +75,7 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
     const PieceRecord& p = m.piece[k];
     V I[10], v[6], a[6], f[6], momentum[6], from[3];
     piece_inertia<L>(w, p.body, piece_mass_of<L>(m, w, k), I);
-    for (int i = 0; i < 3; ++i) v[i] = v[3 + i] = a[i] = V(0.0f), a[3 + i] = V(-m.option.gravity[i]);
+    for (int i = 0; i < 3; ++i) v[i] = v[3 + i] = a[i] = V(0.0f), a[3 + i] = -gravity_of<L>(m, w, i);
     if (p.body >= 0) {
       read<6>(v, w.vel + 6 * p.body);
       read<6>(a, w.full_acc + 6 * p.body);
@@ -104,13 +104,14 @@ COHORT_KERNEL void interaction_force(const ModelView& m, Workspace<L>& w, Constr
   for (int k = 0; k < m.nlink; ++k) {
     if (!links[k]) continue;
     const LinkRecord& link = m.link[k];
-    V F[6], at[3] = {V(link.com[0]), V(link.com[1]), V(link.com[2])}, from[3];
+    V F[6], at[3], from[3];
+    centre_of<L>(m, w, k, at);
     read<6>(F, w.link_force + 6 * k);
     if (link.body >= 0) {  // else it is part of the world, to which what pulls at it is passed on all the same
       V R[9], x[3];
       read<9>(R, w.rot + 9 * link.body);
       read<3>(x, w.pos + 3 * link.body);
-      rotate(at, R, link.com);
+      rotate(at, R, at);
       for (int i = 0; i < 3; ++i) at[i] += x[i];
     }
     reference_point<L>(m, w, link.body, from);
@@ -262,10 +263,10 @@ COHORT_KERNEL typename L::V limit_sensor(const ModelView& m, const Workspace<L>&
       read<4>(q, w.q + limit.index);
       normalize_quat(q);
       quat_to_rotation(axis, q);
-      return min(V(limit.upper) - sqrt(dot3(axis, axis)) - V(limit.margin), zero);
+      return min(limit_of<L>(m, w, s.index, 1) - sqrt(dot3(axis, axis)) - V(limit.margin), zero);
     }
     const V at = limit.kind == 0 ? w.q[limit.index] : w.ten_length[limit.index];
-    const V low = (at - V(limit.lower)) - V(limit.margin), high = (V(limit.upper) - at) - V(limit.margin);
+    const V low = (at - limit_of<L>(m, w, s.index, 0)) - V(limit.margin), high = (limit_of<L>(m, w, s.index, 1) - at) - V(limit.margin);
     return select(low < zero, low, min(high, zero));
   }
   auto seen = zero != zero;
@@ -331,7 +332,7 @@ COHORT_KERNEL void frame_sensor(const ModelView& m, Workspace<L>& w, const Senso
   if (s.kind == kSensorFrameLinAcc || s.kind == kSensorFrameAngAcc || s.kind == kSensorAccelerometer) {
     V acc[6], angular[3], linear[3];
     for (int i = 0; i < 6; ++i) {
-      acc[i] = f.body >= 0 ? V(w.full_acc[6 * f.body + i]) : i < 3 ? V(0.0f) : V(-m.option.gravity[i - 3]);
+      acc[i] = f.body >= 0 ? V(w.full_acc[6 * f.body + i]) : i < 3 ? V(0.0f) : -gravity_of<L>(m, w, i - 3);
     }
     point_acceleration<L>(w, f.body, acc, p, angular, linear);
     for (int i = 0; i < 3; ++i) out[i] = s.kind == kSensorFrameAngAcc ? angular[i] : linear[i];

@@ -62,7 +62,7 @@ COHORT_KERNEL void lift_by_actuators(const ModelView& m, Workspace<L>& w) {
     read<9>(R, w.rot + 9 * b);
     read<3>(x, w.pos + 3 * b);
     rotate(at, R, own.lifted_com);
-    for (int i = 0; i < 3; ++i) at[i] += x[i], lift[i] = -(own.lifted * V(m.option.gravity[i]));
+    for (int i = 0; i < 3; ++i) at[i] += x[i], lift[i] = -(own.lifted * gravity_of<L>(m, w, i));
     int chain = b;
     while (chain >= 0 && m.body[chain].dof_count == 0) chain = m.body[chain].parent;
     if (chain < 0) continue;
@@ -163,7 +163,7 @@ COHORT_KERNEL void actuation(const ModelView& m, Workspace<L>& w) {
   for (int i = 0; i < m.nact; ++i) {
     const ActuatorRecord& a = m.actuator[i];
     if (a.force_limited) {
-      const V lower(a.force_lower), upper(a.force_upper), force = clip(V(w.actuator_force[i]), lower, upper);
+      const V lower = force_limit_of<L>(m, w, i, 0), upper = force_limit_of<L>(m, w, i, 1), force = clip(V(w.actuator_force[i]), lower, upper);
       w.actuator_slope[i] = select((force <= lower) | (force >= upper), zero, V(w.actuator_slope[i]));
       w.actuator_force[i] = force;
     }

@@ -43,7 +43,7 @@ COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
       read<6>(a, w.acc + 6 * body.parent);
     } else {
       // Gravity as an acceleration of the world upwards.
-      for (int i = 0; i < 3; ++i) v[i] = v[3 + i] = a[i] = zero, a[3 + i] = V(-m.option.gravity[i]);
+      for (int i = 0; i < 3; ++i) v[i] = v[3 + i] = a[i] = zero, a[3 + i] = -gravity_of<L>(m, w, i);
     }
     V R[9], x[3], I[10], momentum[6], f[6];
     read<9>(R, w.rot + 9 * b);
@@ -82,7 +82,7 @@ COHORT_KERNEL void velocities(const ModelView& m, Workspace<L>& w) {
     if (body.gravcomp_mass != 0) {
       V c[3], lift[3];
       rotate(c, R, own.lifted_com);
-      for (int i = 0; i < 3; ++i) c[i] += x[i], lift[i] = own.lifted * V(m.option.gravity[i]);
+      for (int i = 0; i < 3; ++i) c[i] += x[i], lift[i] = own.lifted * gravity_of<L>(m, w, i);
       add_cross(f, c, lift);
       for (int i = 0; i < 3; ++i) f[3 + i] += lift[i];
     }
@@ -108,7 +108,8 @@ COHORT_KERNEL void applied_forces(const ModelView& m, Workspace<L>& w) {
     V R[9], x[3], c[3], f[6];
     read<9>(R, w.rot + 9 * link.body);
     read<3>(x, w.pos + 3 * link.body);
-    rotate(c, R, link.com);
+    centre_of<L>(m, w, k, c);
+    rotate(c, R, c);
     for (int i = 0; i < 3; ++i) c[i] += x[i];
     for (int i = 0; i < 3; ++i) f[i] = F[3 + i], f[3 + i] = F[i];
     add_cross(f, c, F);

@@ -63,7 +63,8 @@ COHORT_KERNEL void inverse_weights(const ModelView& m, Workspace<L>& w, typename
       V R[9], x[3];
       read<9>(R, w.rot + 9 * b);
       read<3>(x, w.pos + 3 * b);
-      rotate(at, R, m.link[k].com);
+      centre_of<L>(m, w, k, at);
+      rotate(at, R, at);
       for (int i = 0; i < 3; ++i) at[i] += x[i];
     }
     while (b >= 0 && m.body[b].dof_count == 0) b = m.body[b].parent;

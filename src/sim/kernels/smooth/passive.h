@@ -82,8 +82,8 @@ COHORT_KERNEL void passive(const ModelView& m, Workspace<L>& w) {
   for (int d = 0; d < m.nv; ++d) w.smooth[d] = fma(-damping_of<L>(m, w, d), w.v[d], w.smooth[d] + w.applied[d]);
   for (int j = 0; j < m.njnt; ++j) {
     const JointRecord& joint = m.joint[j];
-    if (joint.stiffness == 0) continue;
-    w.smooth[joint.dof] = fma(V(-joint.stiffness), w.q[joint.qpos] - V(joint.spring_qpos), w.smooth[joint.dof]);
+    if ((m.varies & kVariesStiffness) == 0 && joint.stiffness == 0) continue;
+    w.smooth[joint.dof] = fma(-stiffness_of<L>(m, w, j), w.q[joint.qpos] - V(joint.spring_qpos), w.smooth[joint.dof]);
   }
   body_springs<L>(m, w);
   for (int t = 0; t < m.ntendon; ++t) {

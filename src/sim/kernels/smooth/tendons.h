@@ -163,7 +163,7 @@ COHORT_KERNEL typename L::V path_acceleration(const ModelView& m, const Workspac
       V acc[6], omega[3], v[3], a[3];
       read<6>(acc, w.acc + 6 * body);
       // Gravity stands in it as an upward acceleration.
-      for (int i = 0; i < 3; ++i) acc[3 + i] += V(m.option.gravity[i]);
+      for (int i = 0; i < 3; ++i) acc[3 + i] += gravity_of<L>(m, w, i);
       point_velocity<L>(w, body, p[e].pos, omega, v);
       point_acceleration<L>(w, body, acc, p[e].pos, omega, a);
       const V sign(e == 0 ? -1.0f : 1.0f);

@@ -70,8 +70,9 @@ COHORT_LANE void number_group(const ModelView& m, const Constraints<L>& c, RowSp
                               const Group& g, int lane, int row) {
   const auto piece = c.pool + g.at;
   const int* dofs = m.row_dof + g.first_dof;
-  const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -g.loss : 0.0f;
-  const float high = g.kind == kGroupFriction ? g.loss : kNoLimit;
+  const float loss = g.kind == kGroupFriction && g.own ? get_lane(piece[g.own], lane) : g.loss;
+  const float low = g.kind == kGroupEquality ? -kNoLimit : g.kind == kGroupFriction ? -loss : 0.0f;
+  const float high = g.kind == kGroupFriction ? loss : kNoLimit;
   const bool alike = weights_of(g.kind, g.dim) == 1;
   if (g.kind == kGroupPyramid && g.dim == 3) {
     number_jacobian<L, 3>(g, dofs, piece, lane, block, row, r.scaled);

@@ -159,7 +159,7 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
       }
       line.equalities += g.edges;
     } else {
-      const V loss(g.loss), D = weight[0];
+      const V loss = loss_of<L>(g, piece), D = weight[0];
       row[kRowNow] = jar[0], row[kRowRate] = rate[0], row[kRowWeight] = D;
       row[kRowBound] = loss / select(D > V(0.0f), D, V(1.0f));
       row[kRowLoss] = loss;

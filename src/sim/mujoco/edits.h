@@ -1,0 +1,14 @@
+/// ModelEdits applied to a file's mjSpec.
+#pragma once
+#include <string>
+
+#include "sim/model_edits.h"
+#include "sim/mujoco/library.h"
+
+namespace cohort::sim::mj {
+
+/// Throws CompileFailure for a pattern that matches nothing, a name that is not there and a number that cannot be.
+/// entity: its name, which may stand before those in the patterns, and stands in messages.
+void apply_edits(mjSpec* spec, const ModelEdits& edits, const std::string& entity);
+
+}  // namespace cohort::sim::mj

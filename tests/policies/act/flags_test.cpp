@@ -1,0 +1,65 @@
+// The command line of lerobot-train as settings.
+#include "policies/act/flags.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "core/message_of.h"
+
+namespace cohort::policies {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(LeRobotFlags, AreSettingsWhateverIsTypedBesideThem) {
+  const std::string root = COHORT_SOURCE_DIR "/tests/data/fixtures/lerobot";
+  const ForeignWords flags = read_lerobot_flags(
+      {"policy.type=act", "dataset.repo_id=me/pick", "dataset.root=" + root, "batch_size=16", "steps=2000",
+       "policy.chunk_size=50", "policy.temporal_ensemble_coeff=null", "policy.optimizer_lr=2e-5", "policy.device=cuda",
+       "policy.push_to_hub=false", "dataset.eval_split=0.1", "output_dir=outputs/here", "train.precision=bf16"});
+  EXPECT_EQ(flags.overrides, (Words{"train.batch_size=16", "train.steps=2000", "model.act.chunk_size=50",
+                                    "model.act.temporal_ensemble_coeff=null", "train.lr=2e-5",
+                                    "data.splits=[\"train[:90%]\"]", "validation.splits=[\"train[90%:]\"]",
+                                    "output_dir=outputs/here", "train.precision=bf16", "data.paths=" + root}));
+  EXPECT_TRUE(flags.names_output_dir);
+  EXPECT_EQ(flags.notes, (Words{"--policy.push_to_hub=false has no effect: nothing is sent anywhere"}));
+  EXPECT_EQ(near_lerobot_flag("bach_size"), "batch_size");
+  EXPECT_EQ(near_lerobot_flag("policy.chunk_sise"), "policy.chunk_size");
+  EXPECT_EQ(near_lerobot_flag("train.batch_sise"), "");
+}
+
+TEST(LeRobotFlags, AFolderGivesTheNetworkAndItsWeightsToBeginWith) {
+  const std::string folder = COHORT_SOURCE_DIR "/tests/policies/act/fixtures/folder";
+  const ForeignWords flags = read_lerobot_flags({"policy.path=" + folder, "policy.n_action_steps=2"});
+  EXPECT_EQ(flags.overrides.front(), "model.initial_weights=" + folder + "/model.safetensors");
+  EXPECT_EQ(flags.overrides.back(), "model.act.n_action_steps=2") << "behind the folder's";
+  EXPECT_NE(std::find(flags.overrides.begin(), flags.overrides.end(), "model.act.dim_model=32"), flags.overrides.end());
+  EXPECT_EQ(flags.of_files, flags.overrides.size() - 1);
+}
+
+TEST(LeRobotFlags, WhatCannotBeHonouredIsNamedWithARemedyAllAtOnce) {
+  EXPECT_EQ(
+      message_of([] {
+        read_lerobot_flags({"policy.type=diffusion", "wandb.enable=true", "env.type=aloha",
+                            "policy.optimizer_lr_backbone=1e-6", "policy.n_obs_steps=2", "dataset.episodes=[0,1]"});
+      }),
+      "flags of lerobot-train that cannot be honoured:"
+      "\n  --policy.type=diffusion: `cohort train act` trains ACT; diffusion policy and behaviour cloning are "
+      "`cohort train policy`"
+      "\n  --wandb.enable=true: nothing is sent anywhere; the run's folder has TensorBoard events and a report"
+      "\n  --env.type=aloha: name a task of ours: rollout.enabled=true rollout.task=TASK"
+      "\n  --policy.n_obs_steps=2: ACT sees one moment"
+      "\n  --dataset.episodes=[0,1]: name them with data.splits=train[:90%] or train[10:50]"
+      "\n  --policy.optimizer_lr_backbone=1e-6: pictures' encoder and transformer learn at one rate here, 1e-5");
+  const std::string nowhere = message_of([] { read_lerobot_flags({"dataset.repo_id=nobody/nothing"}); });
+  EXPECT_NE(
+      nowhere.find("hf download --repo-type dataset nobody/nothing --local-dir FOLDER, then --dataset.root=FOLDER"),
+      std::string::npos)
+      << nowhere;
+}
+
+}  // namespace
+}  // namespace cohort::policies
