@@ -1,7 +1,7 @@
 // `cohort train ppo` as a user meets it: what it leaves, what it refuses, how it stops and goes on.
-#include <cstring>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
