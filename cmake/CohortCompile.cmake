@@ -38,6 +38,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
     target_compile_options(cohort_compile INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-${warning}>)
   endforeach()
 endif()
+# GCC collects its garbage from 128 MiB on, again and again: a seventh of the time of compiling. From 512 MiB on, the largest
+# batch takes 1.4 instead of 1.3 GiB; not a byte of the objects changes.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(cohort_compile INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-expand=200;--param=ggc-min-heapsize=524288>")
+endif()
 if(COHORT_UNITY)
   # GCC takes an included source for a header, in which a type must not have members of a nameless namespace.
   target_compile_options(cohort_compile INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)

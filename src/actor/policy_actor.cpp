@@ -185,9 +185,8 @@ std::vector<std::string> differences(const policy::Spec& policy, const tasks::Ta
     const config::Json& holder = here.contains(key) ? here : of_task;
     if (!holder.contains(key) || plain(holder.at(key)) == value) continue;
     const auto shown = [](const std::string& text) { return text.empty() ? "[]" : text; };
-    lines.push_back(
-        format("it has learnt with {}={}; here {}={}{}", key, shown(value), key, shown(plain(holder.at(key))),
-               learnt.remedy.empty() ? "" : ": " + learnt.remedy));
+    lines.push_back(format("it has learnt with {}={}; here {}={}{}", key, shown(value), key,
+                           shown(plain(holder.at(key))), learnt.remedy.empty() ? "" : ": " + learnt.remedy));
   }
   return lines;
 }

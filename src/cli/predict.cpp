@@ -22,7 +22,8 @@ int run_predict(const std::vector<std::string>& words) {
       "cohort predict");
   app.footer(
       "A regressor answers for every row of the file, which need not hold the targets; where it does, the errors are\n"
-      "printed. Informer forecasts the rows behind the file's end. A policy says for every step of RLDS, HDF5 or LeRobot "
+      "printed. Informer forecasts the rows behind the file's end. A policy says for every step of RLDS, HDF5 or "
+      "LeRobot "
       "episodes\n"
       "what it would do, beside what was done; the errors of each number of the action are printed.\n\n"
       "  cohort predict outputs/regressor/latest new.csv --out answers.csv\n"

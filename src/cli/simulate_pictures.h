@@ -19,7 +19,7 @@ struct PictureSettings {
   std::string device;  ///< where the ray caster draws: "cpu", "cuda", "cuda:1"; "": where the scene runs
   double fps = 30;
   std::optional<bool> shadows;
-  bool own_light = false;  ///< the model says nothing of light (URDF): shadows unless it is said otherwise
+  bool own_light = false;   ///< the model says nothing of light (URDF): shadows unless it is said otherwise
   std::string geom_groups;  ///< "0,3"; "": MuJoCo's default, 0, 1 and 2
   /// m between environments along x and y, one or two numbers: they stand in one picture; empty: pictures side by side
   std::vector<double> env_spacing;

@@ -23,8 +23,8 @@ enum class RandomPurpose : std::uint32_t {
   kAugmentation = 5,  ///< id = global sample id
   kEnvironment = 6,   ///< simulation; id = global environment id
   kAction = 7,        ///< random controls; id = global environment id
-  kDiffusion = 8,     ///< diffusion: timestep and noise of a training sample; id = global sample id, step = training step
-  kSampling = 9,      ///< diffusion: noise of drawing actions; id = who asks (environment, sample), step = their count
+  kDiffusion = 8,  ///< diffusion: timestep and noise of a training sample; id = global sample id, step = training step
+  kSampling = 9,   ///< diffusion: noise of drawing actions; id = who asks (environment, sample), step = their count
   kTest = 1000,
 };
 

@@ -37,9 +37,10 @@ std::string hub_hint(const std::filesystem::path& path) {
   // What lies in a folder that is there is a path.
   std::error_code error;
   if (std::filesystem::is_directory(text.substr(0, slash), error)) return "";
-  return format("; if it is a data set of the Hugging Face hub: hf download --repo-type dataset {} --local-dir {}, then "
-                "name the folder {}",
-                text, text.substr(slash + 1), text.substr(slash + 1));
+  return format(
+      "; if it is a data set of the Hugging Face hub: hf download --repo-type dataset {} --local-dir {}, then "
+      "name the folder {}",
+      text, text.substr(slash + 1), text.substr(slash + 1));
 }
 
 void need_local_path(const std::filesystem::path& path, const std::string& what) {

@@ -79,7 +79,8 @@ AttemptWatch::Clock::time_point AttemptWatch::settled_at() {
 /// A rank that a signal ended is replaced at once; where one fails by itself, others may for the same cause.
 bool AttemptWatch::may_be_recovered(bool settled) const {
   const auto& workers = group_.workers();
-  return std::any_of(workers.begin(), workers.end(), [](const Worker& w) { return w.failed() && w.signal != 0; }) || settled;
+  return std::any_of(workers.begin(), workers.end(), [](const Worker& w) { return w.failed() && w.signal != 0; }) ||
+         settled;
 }
 
 milliseconds AttemptWatch::time_to_wait() {

@@ -17,7 +17,7 @@ struct FinishSettings {
   std::string description;  ///< JSON
   int threads = 1;
   data::LeRobotConvertSettings lerobot = {};
-  std::string action_field;               ///< and the names of its elements, which rlds keeps
+  std::string action_field;  ///< and the names of its elements, which rlds keeps
   std::vector<std::string> action_names = {};
 };
 

@@ -23,7 +23,7 @@ struct PpoCheckpoint {
   std::filesystem::path path;  ///< the checkpoint's own
   std::shared_ptr<const ActorCritic> networks;
   bool averaged = false;  ///< the networks are those of the weights' moving average
-  std::string task;            ///< as its run named it: a name, or a file's path
+  std::string task;       ///< as its run named it: a name, or a file's path
   policy::LearntTask learnt;
   std::int64_t iteration = 0, control_steps = 0;
 };

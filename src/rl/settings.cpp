@@ -36,9 +36,10 @@ void describe(config::Fields& fields, PpoSettings& s) {
   fields.add_choice("schedule", s.schedule, {"adaptive", "fixed", "linear"},
                     "adaptive: the KL divergence moves the learning rate within 1e-5 and 1e-2; linear: it falls evenly "
                     "to a twentieth over decay_iterations, and stays there");
-  fields.add("decay_iterations", s.decay_iterations,
-             "linear: iterations in which the learning rate falls; 0: max_iterations. With a number of its own a run that "
-             "goes on beyond its max_iterations has the bits of one that never stopped");
+  fields.add(
+      "decay_iterations", s.decay_iterations,
+      "linear: iterations in which the learning rate falls; 0: max_iterations. With a number of its own a run that "
+      "goes on beyond its max_iterations has the bits of one that never stopped");
   fields.add("desired_kl", s.desired_kl, "adaptive: the rate falls above twice this and rises below half of it");
   fields.add("gamma", s.gamma, "discount of a control step");
   fields.add("lam", s.lam, "lambda of generalized advantage estimation");
@@ -92,8 +93,8 @@ void check(const PpoSettings& s) {
   above_zero("learning_rate", s.learning_rate);
   above_zero("desired_kl", s.desired_kl);
   above_zero("max_grad_norm", s.max_grad_norm);
-  COHORT_THROW_UNLESS(s.decay_iterations >= 0, "algorithm.decay_iterations = {} must not be negative; 0: max_iterations",
-                      s.decay_iterations);
+  COHORT_THROW_UNLESS(s.decay_iterations >= 0,
+                      "algorithm.decay_iterations = {} must not be negative; 0: max_iterations", s.decay_iterations);
   share("gamma", s.gamma);
   share("lam", s.lam);
   COHORT_THROW_UNLESS(s.value_loss_coef >= 0, "algorithm.value_loss_coef = {} must not be negative", s.value_loss_coef);

@@ -563,7 +563,8 @@ class Checker {
     range("address", s.address, s.dim, v_.nsensordata);
     const int values = values_of(s);
     require(s.kind == kSensorContact ? values > 0 && s.dim % values == 0 : s.dim == values, "dim", s.dim);
-    bool needs_frame = false, needs_reference = s.kind == kSensorCamProjection, needs_pairs = false, needs_matches = false, needs_accelerations = false;
+    bool needs_frame = false, needs_reference = s.kind == kSensorCamProjection, needs_pairs = false,
+         needs_matches = false, needs_accelerations = false;
     switch (s.kind) {
       case kSensorClock:
         break;

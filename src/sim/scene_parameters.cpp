@@ -22,8 +22,7 @@ std::vector<std::int32_t> columns(const std::vector<std::int32_t>& items, int co
 
 void need_parameter(Parameter which) {
   COHORT_THROW_UNLESS(which >= Parameter::kLinkMass && static_cast<int>(which) < kParameterCount,
-                      "there is no parameter {}: they are 0 to {}", static_cast<int>(which),
-                      kParameterCount - 1);
+                      "there is no parameter {}: they are 0 to {}", static_cast<int>(which), kParameterCount - 1);
 }
 
 bool is_gain(Parameter which) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/format.h"
 #include "core/log.h"

@@ -27,8 +27,8 @@ constexpr std::string_view kMkl = "mkl", kOneDnn = "onednn";
 std::string_view library_asked_for() {
   const char* value = std::getenv(kLibraryVariable);
   const std::string_view library = value ? value : "";
-  COHORT_THROW_UNLESS(library.empty() || library == kMkl || library == kOneDnn, "{}={}: it is {} or {}", kLibraryVariable,
-                      library, kMkl, kOneDnn);
+  COHORT_THROW_UNLESS(library.empty() || library == kMkl || library == kOneDnn, "{}={}: it is {} or {}",
+                      kLibraryVariable, library, kMkl, kOneDnn);
   return library;
 }
 
@@ -220,8 +220,8 @@ class Silence : public c10::WarningHandler {
 bool speed_up_matrix_products(bool on_every_processor) {
   static const bool done = [&] {
     const std::string_view wanted = library_asked_for();
-    const bool can = __builtin_cpu_supports("avx512f") && at::globalContext().hasMKLDNN() &&
-                     at::globalContext().userEnabledMkldnn();
+    const bool can =
+        __builtin_cpu_supports("avx512f") && at::globalContext().hasMKLDNN() && at::globalContext().userEnabledMkldnn();
     COHORT_THROW_UNLESS(wanted != kOneDnn || can,
                         "{}={}: oneDNN's products need a processor with AVX-512; leave the variable unset, or say {}",
                         kLibraryVariable, kOneDnn, kMkl);

@@ -71,7 +71,9 @@ TEST(Cli, AMissingExecutableIsNamedWithHowToBuildIt) {
 /// A stand-in for cohort-train that prints what it was given, beside a copy of cohort.
 fs::path cohort_with_train(const TemporaryFolder& folder) {
   fs::copy_file(cohort_path(), folder.path() / "cohort");
-  write_file_atomically(folder.path() / "cohort-train", "#!/bin/sh\n[ -z \"$COHORT_ONLY_CHECK_WORDS\" ] || exit 0\necho \"pid $$ rank $RANK:\" \"$@\"\nexit 5\n");
+  write_file_atomically(
+      folder.path() / "cohort-train",
+      "#!/bin/sh\n[ -z \"$COHORT_ONLY_CHECK_WORDS\" ] || exit 0\necho \"pid $$ rank $RANK:\" \"$@\"\nexit 5\n");
   fs::permissions(folder.path() / "cohort-train", fs::perms::owner_all);
   return folder.path() / "cohort";
 }

@@ -125,8 +125,7 @@ TEST_F(Predict, APolicySaysForEveryRecordedStepWhatItWouldDo) {
   const Outcome answer = cohort({"predict", reacher.run, reacher.unseen, "--out", at("actions.csv").string()});
   ASSERT_EQ(answer.code, 0) << answer.err;
   EXPECT_TRUE(contains(answer.out, "against what the data hold")) << answer.out;
-  for (const char* name : {"dx ", "dy ", "dz ", "RMSE"})
-    EXPECT_TRUE(contains(answer.out, name)) << name << answer.out;
+  for (const char* name : {"dx ", "dy ", "dz ", "RMSE"}) EXPECT_TRUE(contains(answer.out, name)) << name << answer.out;
   const std::vector<std::string> lines = lines_of(read_file(at("actions.csv")));
   EXPECT_EQ(lines[0], "episode,step,dx,dx recorded,dy,dy recorded,dz,dz recorded");
   EXPECT_TRUE(lines[1].starts_with("0,0,")) << lines[1];

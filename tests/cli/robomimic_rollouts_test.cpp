@@ -62,7 +62,8 @@ TEST_F(RobomimicRollouts, AreThoseOfTheTemplateInTheTaskOfTheDatasEnvironment) {
   EXPECT_EQ(s.at("terminate_on_success"), true);
 
   // The template's 400 steps are more than the task's.
-  const Outcome whole = train_template("whole", {"experiment.rollout.terminate_on_success=false", "experiment.rollout.n=1"});
+  const Outcome whole =
+      train_template("whole", {"experiment.rollout.terminate_on_success=false", "experiment.rollout.n=1"});
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_EQ(rollouts("whole"), (std::vector<std::int64_t>{8, 16, 24}));
   s = parse_json(read_file(path("runs/whole/latest/config.json"))).at("rollout");

@@ -64,8 +64,8 @@ TEST_F(Serve, APolicyBehindAPortPlaysItsOwnEpisodesAndAnswersOpenpisClient) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   const std::string run = path("runs/seeing/latest"), url = start({run, "--max-connections", "8", "--exact-bits"});
   ASSERT_FALSE(url.empty());
-  EXPECT_TRUE(
-      std::regex_search(server_->out(), std::regex("gives: 5 actions of \\d+ numbers at a time\nrounding: .*\nlooks at 2 moments")))
+  EXPECT_TRUE(std::regex_search(
+      server_->out(), std::regex("gives: 5 actions of \\d+ numbers at a time\nrounding: .*\nlooks at 2 moments")))
       << server_->out();
   const std::vector<std::string> task{"reach", "--episodes", "3", "--max-steps", "12"};
   std::vector<std::string> in_turn = task;

@@ -243,8 +243,7 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
     std::vector<std::string> words = arguments(
         out, {"train.data_format=robomimic", "train.data_path=" COHORT_SOURCE_DIR "/tests/data/fixtures/robomimic.hdf5",
               "train.hdf5_filter_key=train", "train.hdf5_validation_filter_key=valid", "experiment.validate=true",
-              "train.action_keys=[actions]",
-              "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
+              "train.action_keys=[actions]", "train.action_config={\"actions\": {\"normalization\": \"min_max\"}}",
               "observation.modalities.obs.low_dim=[eef_pos,big_endian]",
               "observation.modalities.obs.rgb=[agentview_image]", "devices=" + devices});
     std::erase_if(words, [](const std::string& word) { return word.find("splits=") != std::string::npos; });

@@ -157,8 +157,8 @@ TEST_F(TrainRdt, ItsFlagsAreKnownWhereTheFileNamesTheJobAndATypoHasItsNeighbour)
 TEST_F(TrainRdt, TheEstimateHasTheHoursOfUsualLengthsOnOneAndTwoDevices) {
   const Outcome text = train("out", {}, {"estimate"});
   ASSERT_EQ(text.code, 0) << text.output();
-  for (const char* part :
-       {"  steps   1 device  2 devices", "\n   5000 ", "\n  10000 ", "\n  20000 ", "as many samples as so many steps on 1 device see"})
+  for (const char* part : {"  steps   1 device  2 devices", "\n   5000 ", "\n  10000 ", "\n  20000 ",
+                           "as many samples as so many steps on 1 device see"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
   const Outcome outcome = train("out", {"--json"}, {"estimate"});
   ASSERT_EQ(outcome.code, 0) << outcome.output();

@@ -133,7 +133,8 @@ TEST(DataCli, AMisspeltWordIsNamedWithItsNeighbour) {
   EXPECT_NE(flag.output.find("is `--on-corrupt` meant?"), std::string::npos) << flag.output;
   EXPECT_EQ(verb.code, 2) << verb.output;
   EXPECT_NE(verb.output.find("one of inspect, stats, convert, merge, split, delete-episodes, rename, retask, embed, "
-                             "two-link-arm, not 'inspekt'"), std::string::npos)
+                             "two-link-arm, not 'inspekt'"),
+            std::string::npos)
       << verb.output;
 }
 

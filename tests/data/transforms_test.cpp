@@ -380,7 +380,8 @@ TEST(NamesOfSets, StandInThePlaceOfWholeComponentsAndOfFieldsAndCameras) {
 TEST(Fields, AreFoundByWhatAnotherFormatCallsThem) {
   for (const char* name : {"observation/state", "observation.state", "obs/state", "state"})
     EXPECT_TRUE(same_observation("obs/state", name)) << name;
-  for (const char* name : {"observation.images.front", "observation/front_image", "obs/front", "obs/images_front", "front"})
+  for (const char* name :
+       {"observation.images.front", "observation/front_image", "obs/front", "obs/images_front", "front"})
     EXPECT_TRUE(same_camera("observation.images.front", name)) << name;
   EXPECT_FALSE(same_observation("observation/state", "observation/other"));
   EXPECT_FALSE(same_camera("observation.images.front", "observation.images.side"));

@@ -170,16 +170,14 @@ void actuators(std::vector<Feature>& list) {
 
 void sensors(std::vector<Feature>& list) {
   const auto add = [&](const std::string& sensor) {
-    list.push_back(
-        {sensor,
-         model({.world = kSites,
-                .rest =
-                    "<tendon><spatial name='st' range='0 9'><site site='s'/><site site='hand'/></spatial></tendon><actuator><motor "
-                    "name='a' tendon='st'/><motor joint='h'/></actuator><sensor>" +
-                    sensor + "</sensor>",
-                .body =
-                    "<joint name='h' range='-1 1'/><joint name='ball' type='ball'/><geom name='g' size='0.1'/><site name='hand'/>"
-                    "<camera name='eye'/>"})});
+    list.push_back({sensor, model({.world = kSites,
+                                   .rest = "<tendon><spatial name='st' range='0 9'><site site='s'/><site "
+                                           "site='hand'/></spatial></tendon><actuator><motor "
+                                           "name='a' tendon='st'/><motor joint='h'/></actuator><sensor>" +
+                                           sensor + "</sensor>",
+                                   .body = "<joint name='h' range='-1 1'/><joint name='ball' type='ball'/><geom "
+                                           "name='g' size='0.1'/><site name='hand'/>"
+                                           "<camera name='eye'/>"})});
   };
   for (const char* s : {"<jointpos joint='h'/>",
                         "<jointvel joint='h'/>",

@@ -173,9 +173,10 @@ std::string delayed_model() {
             "mass='1'/></body>",
             k);
         actuators += format("<motor name='m{0}' joint='j{0}' gear='50' ctrlrange='-0.5 0.5'{1}/>", k, late);
-        sensors += format("<jointvel name='v{0}' joint='j{0}' cutoff='0.05'{1}/><actuatorfrc name='f{0}' "
-                          "actuator='m{0}'/>",
-                          k, late);
+        sensors += format(
+            "<jointvel name='v{0}' joint='j{0}' cutoff='0.05'{1}/><actuatorfrc name='f{0}' "
+            "actuator='m{0}'/>",
+            k, late);
         ++k;
       }
     }

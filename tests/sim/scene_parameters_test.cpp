@@ -232,7 +232,9 @@ TEST_P(SceneApi, ImpossibleParametersAreRefusedAndChangeNothing) {
     static_cast<float*>(mass.data)[at] = -1;
   }
   EXPECT_NE(message_of([&] { scene.engine().commit_parameters(); }).find("environment 2"), std::string::npos);
-  EXPECT_NE(message_of([&] { scene.get_parameter(static_cast<Parameter>(kParameterCount)); }).find(format("no parameter {}", kParameterCount)),
+  EXPECT_NE(message_of([&] {
+              scene.get_parameter(static_cast<Parameter>(kParameterCount));
+            }).find(format("no parameter {}", kParameterCount)),
             std::string::npos);
 }
 

@@ -195,9 +195,10 @@ TEST(Scene, ParametersDifferBetweenEnvironments) {
 TEST(Scene, AModelThatAsksForPgsGetsItsSolutionByNewtonsMethodWithALine) {
   // A box that slides, so that friction decides; MuJoCo's PGS goes on until it has converged.
   const Mjcf model{.file = "",
-                   .xml = "<mujoco><option solver='PGS' iterations='2000' tolerance='1e-12'/><worldbody>"
-                          "<geom type='plane' size='2 2 1'/><body pos='0 0 0.1'><freejoint/><geom type='box' "
-                          "size='0.1 0.1 0.1'/></body></worldbody></mujoco>"};
+                   .xml =
+                       "<mujoco><option solver='PGS' iterations='2000' tolerance='1e-12'/><worldbody>"
+                       "<geom type='plane' size='2 2 1'/><body pos='0 0 0.1'><freejoint/><geom type='box' "
+                       "size='0.1 0.1 0.1'/></body></worldbody></mujoco>"};
   Scene ours, theirs(mujoco());
   for (Scene* scene : {&ours, &theirs}) {
     scene->add_entity(model);

@@ -44,7 +44,8 @@ const std::string kWorld = R"(
 
 std::string sensed_model(const std::string& sensors, const std::string& option = "") {
   return "<mujoco><option magnetic='0.1 -0.5 0.3' " + option + "/><worldbody>" + kWorld +
-         "</worldbody><tendon><fixed name='t' range='-0.1 0.2'><joint joint='h' coef='2'/><joint joint='s' coef='-1'/></fixed>"
+         "</worldbody><tendon><fixed name='t' range='-0.1 0.2'><joint joint='h' coef='2'/><joint joint='s' "
+         "coef='-1'/></fixed>"
          "<spatial name='p' range='0.1 0.5'><site site='fixed'/><site site='arm_site'/><geom geom='palm'/><site "
          "site='ball_site'/></spatial>"
          "</tendon>"

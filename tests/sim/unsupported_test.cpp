@@ -47,9 +47,9 @@ TEST(Unsupported, EveryRefusalNamesTheElementAndWhatNothingUsesIsNone) {
   const std::string late = "<actuator><motor name='late' joint='j' nsample='4' delay='0.004'/></actuator>";
   EXPECT_EQ(refusal("", "", late), "");
   EXPECT_NE(refusal(option("integrator='RK4'"), "", late).find("`late`"), std::string::npos);
-  EXPECT_NE(
-      refusal("", "", "<sensor><jointpos name='echo' joint='j' nsample='4' interval='0.01 0'/></sensor>").find("`echo`"),
-      std::string::npos);
+  EXPECT_NE(refusal("", "", "<sensor><jointpos name='echo' joint='j' nsample='4' interval='0.01 0'/></sensor>")
+                .find("`echo`"),
+            std::string::npos);
   EXPECT_NE(refusal("", "<geom name='belt' type='plane' size='1 1 1' surfacevel='1 0 0 0 0 0'/>", "").find("`belt`"),
             std::string::npos);
   const std::pair<const char*, const char*> sensors[] = {

@@ -33,6 +33,7 @@ inline ::testing::AssertionResult python_agrees(const std::string& script, const
 }  // namespace cohort::test
 
 /// Skips a test whose independent reader is missing.
-#define COHORT_NEEDS_PYTHON()                                                                                       \
-  if (::cohort::test::python().empty()) GTEST_SKIP() << "COHORT_PYTHON is not set: ctest sets it to a Python with " \
-                                                        "torch"
+#define COHORT_NEEDS_PYTHON()                                                 \
+  if (::cohort::test::python().empty())                                       \
+  GTEST_SKIP() << "COHORT_PYTHON is not set: ctest sets it to a Python with " \
+                  "torch"

@@ -1,12 +1,12 @@
 #include "tasks/terms/formula.h"
 
-#include <gtest/gtest.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <span>
+
+#include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "core/philox.h"
@@ -23,8 +23,8 @@ class TestNames final : public Names {
  public:
   explicit TestNames(Graph& graph) : g_(graph) {}
   bool find(const std::string& name, const std::vector<Argument>& arguments, Expr& value) override {
-    static const std::map<std::string, std::vector<int>> kColumns{{"x", {0}}, {"y", {1}}, {"z", {2}}, {"v", {0, 1, 2}},
-                                                                  {"base.speed", {1}}};
+    static const std::map<std::string, std::vector<int>> kColumns{
+        {"x", {0}}, {"y", {1}}, {"z", {2}}, {"v", {0, 1, 2}}, {"base.speed", {1}}};
     if (name == "rows") return value = g_.load(0, {0, 1, 2, 2, 1, 0}, 3), true;
     if (name == "quat") return value = g_.load(0, {3, 4, 5, 6}), true;
     const auto known = kColumns.find(name);
@@ -162,8 +162,7 @@ TEST(Formula, HasTheRulesOfArithmetic) {
       {"rows[1:][0][0]", 2},
       {".5 + 1e1", 10.5},
   };
-  for (const auto& [formula, value] : kCases)
-    EXPECT_NEAR(value_of(formula, 3, 2, 0.5).at(0), value, 1e-5) << formula;
+  for (const auto& [formula, value] : kCases) EXPECT_NEAR(value_of(formula, 3, 2, 0.5).at(0), value, 1e-5) << formula;
 }
 
 TEST(Formula, FunctionsAreThoseOfTheCLibrary) {
@@ -195,11 +194,11 @@ TEST(Formula, AQuaternionTurnsAndTurnsBack) {
 TEST(Formula, MemoryBeginsWithTheEpisodeAndIsOfItsEnvironment) {
   Played played("[previous(x), held(x > 0), total(x), at_reset(x), peak(x, x > 5), rising(x > 0), history(x, 3)]");
   const float xs[] = {1, 2, -1, 3, 4, 6, 2};
-  const std::vector<float> kExpected[] = {
-      // previous, held, total, at_reset, peak, rising, history
-      {1, 0, 0, 1, 1, 0, 1, 1, 1},     {1, 0.5f, 2, 1, 2, 0, 1, 1, 2},  {2, 0, 1, 1, 2, 0, 1, 2, -1},
-      {-1, 0.5f, 4, 1, 3, 1, 2, -1, 3}, {3, 1, 8, 1, 4, 0, -1, 3, 4},    {4, 1.5f, 14, 1, 6, 0, 3, 4, 6},
-      {6, 2, 16, 1, 2, 0, 4, 6, 2}};
+  const std::vector<float> kExpected[] = {// previous, held, total, at_reset, peak, rising, history
+                                          {1, 0, 0, 1, 1, 0, 1, 1, 1},  {1, 0.5f, 2, 1, 2, 0, 1, 1, 2},
+                                          {2, 0, 1, 1, 2, 0, 1, 2, -1}, {-1, 0.5f, 4, 1, 3, 1, 2, -1, 3},
+                                          {3, 1, 8, 1, 4, 0, -1, 3, 4}, {4, 1.5f, 14, 1, 6, 0, 3, 4, 6},
+                                          {6, 2, 16, 1, 2, 0, 4, 6, 2}};
   for (std::size_t i = 0; i < std::size(xs); ++i) {
     std::vector<float> inputs(7 * kEnvs, -9.0f);
     inputs[3] = xs[i];
@@ -234,7 +233,8 @@ TEST(Formula, WhatIsNotActiveStaysAsItIs) {
 
 TEST(Formula, EveryLaneWidthHasTheSameBits) {
   const char* kAll =
-      "join(exp(v), log(abs(v)), sin(v), cos(v), tan(v), tanh(v), asin(v), acos(v), atan2(v, x), v^1.3, floor(v), sign(v),"
+      "join(exp(v), log(abs(v)), sin(v), cos(v), tan(v), tanh(v), asin(v), acos(v), atan2(v, x), v^1.3, floor(v), "
+      "sign(v),"
       "sqrt(abs(v)), v / y, where(v > x, v, y), norm(rows), dot(rows, v), cross(v, [1, 2, 3]), rotate(quat, v),"
       "rotate_inverse(quat, v), quat_multiply(quat, quat), previous(v), held(v > 0), history(v, 3), total(v),"
       "uniform(-1, 1, 7), normal(0, 1, 5), wrap(3 * v), finite(v), min(v, y), max(v, y), v[1:], mean(rows))";
@@ -297,8 +297,9 @@ TEST(Formula, MessagesNameTheColumnAndWhatIsMeant) {
     const char* formula;
     const char* says;
   } kCases[] = {
-      {"x + base.sped", "at column 5 of `x + base.sped`: there is no quantity or function 'base.sped', did you mean "
-                        "'base.speed'?"},
+      {"x + base.sped",
+       "at column 5 of `x + base.sped`: there is no quantity or function 'base.sped', did you mean "
+       "'base.speed'?"},
       {"exq(x)", "did you mean 'exp'?"},
       {"x +", "at column 4 of `x +`: a value is missing: the formula ends"},
       {"(x", "')' is expected, and the formula ends"},

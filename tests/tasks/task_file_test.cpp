@@ -5,10 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "core/files.h"
@@ -155,7 +156,8 @@ std::vector<float> seen_of(Task& task, int env) {
   std::vector<float> all;
   for (std::size_t f = 0; f < task.spec().observations.size(); ++f) {
     const auto width = static_cast<std::size_t>(task.spec().observations[f].elements());
-    const std::span<const float> row = task.observation(f).span<float>().subspan(static_cast<std::size_t>(env) * width, width);
+    const std::span<const float> row =
+        task.observation(f).span<float>().subspan(static_cast<std::size_t>(env) * width, width);
     all.insert(all.end(), row.begin(), row.end());
   }
   const auto e = static_cast<std::size_t>(env);
@@ -267,13 +269,15 @@ TEST_F(TaskFile, CommandsAreDrawnInTheirRangesAndKeptForTheirTime) {
 
 TEST_F(TaskFile, NoiseDelayBiasAndHistoryAreThoseThatAreAskedFor) {
   const std::string file = everything();
-  const auto noisy = make_task(file, {.n_envs = 64}), clean = make_task(file, {.n_envs = 64, .overrides = {"play=true"}});
+  const auto noisy = make_task(file, {.n_envs = 64}),
+             clean = make_task(file, {.n_envs = 64, .overrides = {"play=true"}});
   begin(*noisy, 1), begin(*clean, 1);
   double largest = 0;
   for (std::uint64_t t = 0; t < 3; ++t) {
     const std::span<const float> a = observed(*noisy, "base_lin_vel"), b = observed(*clean, "base_lin_vel");
     for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, static_cast<double>(std::abs(a[i] - b[i])));
-    const std::span<const float> x = observed(*noisy, "joint_pos_rel"), truth = observed(*noisy, "critic_joint_pos_rel");
+    const std::span<const float> x = observed(*noisy, "joint_pos_rel"),
+                                 truth = observed(*noisy, "critic_joint_pos_rel");
     if (t == 0)
       for (std::size_t i = 0; i < x.size(); ++i) EXPECT_LE(std::abs(x[i] - truth[i]), 0.05f + 1e-6f);
     step(*noisy, t), step(*clean, t);
@@ -385,9 +389,11 @@ TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {
 
 TEST_F(TaskFile, EveryNamedTermCanBeRead) {
   // The parameters that terms need.
-  const nlohmann::json kGiven{{"std", 0.5},           {"std_standing", 0.1}, {"std_walking", 0.2}, {"std_running", 0.3},
-                              {"target_height", 0.5}, {"limit_angle", 1.0},  {"max_velocity", 9.0}, {"minimum_height", 0.1},
-                              {"command_name", "twist"}, {"link", "trunk"}, {"sensor_name", "gyro"}, {"feet", ".*_foot"}, {"bodies", "trunk"}};
+  const nlohmann::json kGiven{{"std", 0.5},          {"std_standing", 0.1},   {"std_walking", 0.2},
+                              {"std_running", 0.3},  {"target_height", 0.5},  {"limit_angle", 1.0},
+                              {"max_velocity", 9.0}, {"minimum_height", 0.1}, {"command_name", "twist"},
+                              {"link", "trunk"},     {"sensor_name", "gyro"}, {"feet", ".*_foot"},
+                              {"bodies", "trunk"}};
   std::string model = kHopper;
   model.replace(model.find("<geom name=\"trunk\""), 0, "<site name=\"imu\"/>");
   write("hopper.xml", model);
@@ -426,11 +432,13 @@ observations: {policy: {joint_pos: {}}}
     std::string text;
     const char* says;
   } kCases[] = {
-      {good + "rewards: {joint_torque_l2: -1}", "rewards.joint_torque_l2: there is no reward 'joint_torque_l2', did you mean 'joint_torques_l2'?"},
+      {good + "rewards: {joint_torque_l2: -1}",
+       "rewards.joint_torque_l2: there is no reward 'joint_torque_l2', did you mean 'joint_torques_l2'?"},
       {good + "rewards: {upright: {}}", "rewards.upright: the term upright needs `std`"},
       {good + "rewards: {a: {formula: joint_pos, weight: 1}}", "has 2 numbers, and a reward is one"},
       {good + "rewards: {a: {formula: 'exp(base.linear_velocty)'}}",
-       "rewards.a.formula: at column 5 of `exp(base.linear_velocty)`: robot has no 'linear_velocty', did you mean 'linear_velocity'?"},
+       "rewards.a.formula: at column 5 of `exp(base.linear_velocty)`: robot has no 'linear_velocty', did you mean "
+       "'linear_velocity'?"},
       {good + "rewards: {a: {formula: 1, wieght: 2}}", "rewards.a.wieght = 2 is unknown here (is weight meant?)"},
       {good + "rewards: {joint_vel_l2: {joints: left_hpi}}", "no joint matches 'left_hpi', did you mean 'left_hip'?"},
       {good + "rewards: {joint_vel_l2: {joints: '(left'}}", "is no regular expression"},
@@ -447,14 +455,17 @@ observations: {policy: {joint_pos: {}}}
       {"scene: {robot: {}}", "says not what it is: one of mjcf, urdf"},
       {"scene: {ground: plane}", "scene has no robot"},
       {"actions: {}", "scene is missing"},
-      {"scene: {robot: {mjcf: hopper.xml}}\nactions: {a: {type: joint_effort}}\nobservations: {policy: {joint_pos: {}}}",
+      {"scene: {robot: {mjcf: hopper.xml}}\nactions: {a: {type: joint_effort}}\nobservations: {policy: {joint_pos: "
+       "{}}}",
        "joint_effort needs a motor actuator, and 'left_hip' of the joint 'left_hip' is a position one"},
       {"scene: {robot: {mjcf: hopper.xml}}\nactions: {a: {type: joint_positon}}\n", "did you mean 'joint_position'?"},
       {"scene: {robot: {mjcf: hopper.xml}}\nobservations: {policy: {joint_pos: {}}}", "actions are missing"},
       {"scene: {robot: {mjcf: hopper.xml}}\nactions: {joint_pos: {}}", "observations.policy is missing"},
-      {"scene: {robot: {mjcf: hopper.xml}}\nactions: {joint_pos: {scale: {left.*: 1}}}\nobservations: {policy: {joint_pos: {}}}",
+      {"scene: {robot: {mjcf: hopper.xml}}\nactions: {joint_pos: {scale: {left.*: 1}}}\nobservations: {policy: "
+       "{joint_pos: {}}}",
        "gives a number for the joint 'right_hip': add '.*' as the last"},
-      {"scene: {robot: {mjcf: hopper.xml}}\nsimulation: {control_period: 0.012}\nactions: {joint_pos: {}}\nobservations: {policy: {joint_pos: {}}}",
+      {"scene: {robot: {mjcf: hopper.xml}}\nsimulation: {control_period: 0.012}\nactions: {joint_pos: "
+       "{}}\nobservations: {policy: {joint_pos: {}}}",
        "is no multiple of the timestep, 0.005 s"},
       {"scene: [1, 2\n", "bad.yaml: line"},
       {good + "terminations: {a: base.position[2] < 1}", "a formula within { } or [ ] stands in quotation marks"},

@@ -131,7 +131,8 @@ TEST(NamedSettings, EveryOneThatAMessageNamesCanBeSet) {
     const bool own = module == std::string("train") || module == std::string("parallel");
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(COHORT_SOURCE_DIR) / "src" / module)) {
       const std::string name = entry.path().filename().string();
-      if (entry.path().extension() != ".cpp" || name.starts_with("robomimic") || (name == "config.cpp" && entry.path().parent_path().filename() == "rdt"))
+      if (entry.path().extension() != ".cpp" || name.starts_with("robomimic") ||
+          (name == "config.cpp" && entry.path().parent_path().filename() == "rdt"))
         continue;  // those speak the words of robomimic and of RDT
       ++files;
       for (const std::string& text : texts_of(read_file(entry.path())))

@@ -3,6 +3,8 @@
 
 namespace cohort {
 
-MetalReport probe_metal() { return {"Metal exists on macOS only", {}}; }
+MetalReport probe_metal() {
+  return {"Metal exists on macOS only", {}};
+}
 
 }  // namespace cohort

@@ -38,8 +38,8 @@ COHORT_KERNEL void send_off(const ModelView& m, const DataView& d, BlockEnvs env
   using V = typename L::V;
   for (int k = 0; k < m.ndelay; ++k) {
     const DelayRecord& r = m.delay[k];
-    V newest = r.sensor ? V(w.sensordata[r.channel])
-                        : load_of<L>(d.ctrl + static_cast<long long>(r.channel) * d.n_pad, envs);
+    V newest =
+        r.sensor ? V(w.sensordata[r.channel]) : load_of<L>(d.ctrl + static_cast<long long>(r.channel) * d.n_pad, envs);
     for (int i = 0; i < r.count; ++i) {
       float* const row = d.history + static_cast<long long>(r.first_row + i) * d.n_pad;
       const V before = load_of<L>(row, envs);

@@ -53,8 +53,9 @@ class PlanReader {
       int format_version = kNewestFormat;
       root.take("cohort", format_version);
       if (format_version > kNewestFormat)
-        throw Error(format("{}: the file is of version {} of task files, and this Cohort knows {}: a newer one reads it",
-                           file_, format_version, kNewestFormat));
+        throw Error(
+            format("{}: the file is of version {} of task files, and this Cohort knows {}: a newer one reads it", file_,
+                   format_version, kNewestFormat));
       plan_.spec.name = fs::path(file_).stem().string();
       kept_ = root.get("kept");
       root.take("summary", plan_.spec.summary);
@@ -177,8 +178,10 @@ class PlanReader {
     text("integrator", plan_.simulation.integrator);
     text("solver", plan_.simulation.solver);
     text("cone", plan_.simulation.cone);
-    if (int iterations = 0; s.has("iterations")) s.take("iterations", iterations), plan_.simulation.iterations = iterations;
-    if (double tolerance = 0; s.has("tolerance")) s.take("tolerance", tolerance), plan_.simulation.tolerance = tolerance;
+    if (int iterations = 0; s.has("iterations"))
+      s.take("iterations", iterations), plan_.simulation.iterations = iterations;
+    if (double tolerance = 0; s.has("tolerance"))
+      s.take("tolerance", tolerance), plan_.simulation.tolerance = tolerance;
     if (std::vector<double> g; s.has("gravity")) {
       s.take("gravity", g);
       if (g.size() == 3)
@@ -334,8 +337,9 @@ class PlanReader {
         joint_pos_ = s.get("joint_pos");
         base_pos_.clear(), base_quat_.clear();
         s.take("base_pos", base_pos_), s.take("base_quat", base_quat_);
-        COHORT_THROW_UNLESS((base_pos_.empty() || base_pos_.size() == 3) && (base_quat_.empty() || base_quat_.size() == 4),
-                            "base_pos needs three numbers, m, and base_quat four, w x y z");
+        COHORT_THROW_UNLESS(
+            (base_pos_.empty() || base_pos_.size() == 3) && (base_quat_.empty() || base_quat_.size() == 4),
+            "base_pos needs three numbers, m, and base_quat four, w x y z");
       }
       plan_.entities.push_back({name, morph_of(s, kind)});
     });
@@ -406,7 +410,8 @@ class PlanReader {
       const auto named = [&](const std::string& name) {
         return std::ranges::any_of(model.info.keyframes, [&](const sim::KeyframeInfo& k) { return k.name == name; });
       };
-      if (!named(plan_.keyframe) && named(robot_ + "/" + plan_.keyframe)) plan_.keyframe = robot_ + "/" + plan_.keyframe;
+      if (!named(plan_.keyframe) && named(robot_ + "/" + plan_.keyframe))
+        plan_.keyframe = robot_ + "/" + plan_.keyframe;
       const sim::KeyframeInfo& key =
           model.info.keyframes[static_cast<std::size_t>(model.info.keyframe(plan_.keyframe))];
       model.qpos = key.qpos;
@@ -453,8 +458,7 @@ class PlanReader {
       wrong("simulation.control_period",
             format("= {:g} s is no multiple of the timestep, {:g} s", control_period_, timestep));
     model.control_period = plan_.spec.control_period = decimation * timestep;
-    model.horizon = plan_.spec.horizon =
-        std::max<std::int64_t>(1, std::llround(episode_ / plan_.spec.control_period));
+    model.horizon = plan_.spec.horizon = std::max<std::int64_t>(1, std::llround(episode_ / plan_.spec.control_period));
   }
 
   // ---- actions
@@ -493,8 +497,9 @@ class PlanReader {
         offset = values_by_name(s.get("offset"), joint_names, "joint");
       else if (positions)
         for (std::size_t i = 0; i < joints.size(); ++i)
-          offset[i] = plan_.model.qpos[static_cast<std::size_t>(
-              plan_.model.info.joints[static_cast<std::size_t>(joints[i])].qpos)];
+          offset[i] =
+              plan_.model
+                  .qpos[static_cast<std::size_t>(plan_.model.info.joints[static_cast<std::size_t>(joints[i])].qpos)];
       plan_.contract.action_scale.insert(plan_.contract.action_scale.end(), scale.begin(), scale.end());
       for (std::size_t i = 0; positions && i < joints.size(); ++i) {
         plan_.contract.joint_names.push_back(joint_names[i]);
@@ -508,7 +513,9 @@ class PlanReader {
         spec.names.push_back(joint);
         spec.low.push_back(static_cast<float>(clip.low)), spec.high.push_back(static_cast<float>(clip.high));
       }
-      const std::string unit = type == "joint_effort" ? "N m or N" : type == "joint_velocity" ? "rad/s or m/s" : "rad or m";
+      const std::string unit = type == "joint_effort"     ? "N m or N"
+                               : type == "joint_velocity" ? "rad/s or m/s"
+                                                          : "rad or m";
       spec.unit += format("{}{} by scale: {}", spec.unit.empty() ? "" : "; ", type, unit);
       Graph& g = names.graph();
       std::vector<int> columns;
@@ -549,12 +556,12 @@ class PlanReader {
       other = &actuator;
     }
     const char* kinds[] = {"another", "a motor", "a position", "a velocity"};
-    throw Error(other != nullptr
-                    ? format("{} needs {} actuator, and '{}' of the joint '{}' is {} one: change the type, or the model",
-                             type, kinds[static_cast<int>(wanted)], other->name, j.name,
-                             kinds[static_cast<int>(other->kind)])
-                    : format("the joint '{}' has no actuator: choose others by `joints: PATTERN`, or give the model one",
-                             j.name));
+    throw Error(
+        other != nullptr
+            ? format("{} needs {} actuator, and '{}' of the joint '{}' is {} one: change the type, or the model", type,
+                     kinds[static_cast<int>(wanted)], other->name, j.name, kinds[static_cast<int>(other->kind)])
+            : format("the joint '{}' has no actuator: choose others by `joints: PATTERN`, or give the model one",
+                     j.name));
   }
 
   /// `delay: n` or [least, most] control steps, drawn for each episode.
@@ -565,9 +572,9 @@ class PlanReader {
                         "delay is [{:g}, {:g}]: whole control steps from 0 to 100", delay.low, delay.high);
     Graph& g = names.graph();
     const Expr share = g.uniform(place + ".delay", 1);
-    const Expr drawn = g.unary(Op::kFloor, g.add(g.constant(static_cast<float>(delay.low)),
-                                                 g.multiply(share, g.constant(static_cast<float>(
-                                                                       delay.high - delay.low + 1)))));
+    const Expr drawn =
+        g.unary(Op::kFloor, g.add(g.constant(static_cast<float>(delay.low)),
+                                  g.multiply(share, g.constant(static_cast<float>(delay.high - delay.low + 1)))));
     const Expr steps = terms::at_reset(g, names.step(), drawn);
     return terms::delayed(g, names.step(), value, steps, static_cast<int>(delay.high));
   }
@@ -594,7 +601,8 @@ class PlanReader {
         }
       } else if (parameter.kind == TermParameterEntry::kJointValues) {
         const auto joints = all.find("joints");
-        const std::vector<int> chosen = names.joints(joints == all.end() ? std::vector<std::string>() : joints->second.texts);
+        const std::vector<int> chosen =
+            names.joints(joints == all.end() ? std::vector<std::string>() : joints->second.texts);
         const std::vector<double> values = values_by_name(value, plan_.model.joint_names(chosen), "joint");
         given.value = names.graph().constant(std::vector<float>(values.begin(), values.end()));
       } else if (value.is_string()) {
@@ -604,8 +612,8 @@ class PlanReader {
         if (value.is_number())
           values.push_back(value.get<double>());
         else
-          COHORT_THROW_UNLESS(config::read_value(value, values) && !values.empty(), "`{}` is {}: a number, numbers or a formula",
-                              name, value.dump());
+          COHORT_THROW_UNLESS(config::read_value(value, values) && !values.empty(),
+                              "`{}` is {}: a number, numbers or a formula", name, value.dump());
         given.value = names.graph().constant(std::vector<float>(values.begin(), values.end()));
       }
     }
@@ -759,17 +767,19 @@ class PlanReader {
         s.in("noise", [&](JsonSection& n) { n.take("gaussian", deviation); });
         e = g.add(e, g.multiply(g.normal(place, e.size()), g.constant(static_cast<float>(deviation))));
       } else {
-        const Range range = noise.is_number() ? Range{-noise.get<double>(), noise.get<double>()} : range_of(noise, "noise");
-        e = g.add(e, g.add(g.constant(static_cast<float>(range.low)),
-                           g.multiply(g.uniform(place, e.size()), g.constant(static_cast<float>(range.high - range.low)))));
+        const Range range =
+            noise.is_number() ? Range{-noise.get<double>(), noise.get<double>()} : range_of(noise, "noise");
+        e = g.add(
+            e, g.add(g.constant(static_cast<float>(range.low)),
+                     g.multiply(g.uniform(place, e.size()), g.constant(static_cast<float>(range.high - range.low)))));
       }
     }
     if (s.has("bias")) {
       const Json& bias = s.get("bias");
       const Range range = bias.is_number() ? Range{-bias.get<double>(), bias.get<double>()} : range_of(bias, "bias");
-      const Expr drawn = g.add(g.constant(static_cast<float>(range.low)),
-                               g.multiply(g.uniform(place + ".bias", e.size()),
-                                          g.constant(static_cast<float>(range.high - range.low))));
+      const Expr drawn = g.add(
+          g.constant(static_cast<float>(range.low)),
+          g.multiply(g.uniform(place + ".bias", e.size()), g.constant(static_cast<float>(range.high - range.low))));
       e = g.add(e, terms::at_reset(g, names.step(), drawn));
     }
     TaskContract::Term done;
@@ -852,8 +862,9 @@ class PlanReader {
     s.take("rel_forward_envs", forward);
     s.take("heading_control_stiffness", stiffness);
     const auto flag = [&](const char* what, double share) {
-      return latch(g, anew, g.compare(Op::kLess, g.uniform(place + "." + what, 1), g.constant(static_cast<float>(share))),
-                         place + "." + what);
+      return latch(g, anew,
+                   g.compare(Op::kLess, g.uniform(place + "." + what, 1), g.constant(static_cast<float>(share))),
+                   place + "." + what);
     };
     const auto latched = [&](const char* what, const Range& range) {
       return latch(g, anew, drawn(g, place + "." + what, range), place + "." + what);
@@ -867,11 +878,10 @@ class PlanReader {
     if (heading_command) {
       const Expr target = latched("heading", heading);
       const Expr error = heading_error(names, place, target);
-      const Expr steered = g.binary(
-          Op::kMinimum,
-          g.binary(Op::kMaximum, g.multiply(error, g.constant(static_cast<float>(stiffness))),
-                   g.constant(static_cast<float>(turn.low))),
-          g.constant(static_cast<float>(turn.high)));
+      const Expr steered = g.binary(Op::kMinimum,
+                                    g.binary(Op::kMaximum, g.multiply(error, g.constant(static_cast<float>(stiffness))),
+                                             g.constant(static_cast<float>(turn.low))),
+                                    g.constant(static_cast<float>(turn.high)));
       w = with_heading >= 1 ? steered : g.select(flag("by_heading", with_heading), steered, w);
     }
     Expr all = g.join({vx, vy, w});
@@ -910,10 +920,12 @@ class PlanReader {
     } else {
       std::vector<double> low, high;
       s.take("low", low), s.take("high", high);
-      COHORT_THROW_UNLESS(!low.empty() && low.size() == high.size(), "needs `low` and `high`, lists of as many numbers");
+      COHORT_THROW_UNLESS(!low.empty() && low.size() == high.size(),
+                          "needs `low` and `high`, lists of as many numbers");
       for (std::size_t i = 0; i < low.size(); ++i) {
         COHORT_THROW_UNLESS(low[i] <= high[i], "low[{}] is above high[{}]", i, i);
-        parts.push_back(latch(g, anew, drawn(g, format("{}.{}", place, i), {low[i], high[i]}), format("{}.{}", place, i)));
+        parts.push_back(
+            latch(g, anew, drawn(g, format("{}.{}", place, i), {low[i], high[i]}), format("{}.{}", place, i)));
       }
     }
     finish_command(name, place, g.join(parts), names);
@@ -1071,7 +1083,8 @@ class PlanReader {
 }  // namespace
 
 FilePlan plan_of_file(const std::string& file, Json content, bool play) {
-  COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards", file);
+  COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
+                      file);
   if (content.contains("play")) {
     const Json changes = content["play"];
     content.erase("play");
@@ -1084,7 +1097,8 @@ void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {
   fs::create_directories(folder);
   const std::string stem = fs::path(plan.file).stem().string(), model = stem + ".mjb";
   const sim::CompiledScene& scene = *plan.compiled;
-  write_file_atomically(folder / model, std::string_view(reinterpret_cast<const char*>(scene.mjb.data()), scene.mjb.size()));
+  write_file_atomically(folder / model,
+                        std::string_view(reinterpret_cast<const char*>(scene.mjb.data()), scene.mjb.size()));
   Json kept{{"file", fs::absolute(plan.file).string()},
             {"content", format("{:016x}", fnv1a(content.dump()))},
             {"model", model},

@@ -29,7 +29,7 @@ struct Range {
 struct ResetEvent {
   std::string name;
   enum Kind { kBase, kJointsByOffset, kJointsByScale } kind = kBase;
-  int entity = 0;                      ///< kBase: whose
+  int entity = 0;                       ///< kBase: whose
   std::array<Range, 6> pose, velocity;  ///< kBase: x y z (m), roll pitch yaw (rad), and their rates in the world
   std::vector<int> joints;
   Range position, speed;  ///< of joints: added, or multiplied

@@ -184,7 +184,8 @@ class FileTask final : public SceneTask {
       contract.default_joint_pos.push_back(
           own != file.joint_names.end()
               ? file.default_joint_pos[static_cast<std::size_t>(own - file.joint_names.begin())]
-              : plan_->model.qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
+              : plan_->model
+                    .qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
     }
     return contract;
   }

@@ -49,7 +49,8 @@ std::vector<std::string> texts_of(JsonSection& s, const std::string& key) {
 }
 
 /// Entries of an object, by name.
-void each(JsonSection& parent, const std::string& key, const std::function<void(const std::string&, JsonSection&)>& body) {
+void each(JsonSection& parent, const std::string& key,
+          const std::function<void(const std::string&, JsonSection&)>& body) {
   if (!parent.has(key)) return;
   const Json all = parent.get(key);
   parent.in(key, [&](JsonSection& section) {

@@ -35,10 +35,11 @@ bool matches(const std::regex& regex, const std::string& name) {
   constexpr std::size_t kMost = 12;
   const std::size_t more = known.size() > kMost ? known.size() - kMost : 0;
   known.resize(known.size() - more);
-  throw Error(format("no {} matches '{}'{}; {}", what, pattern, near.empty() ? "" : format(", did you mean '{}'?", near),
-                     known.empty() ? format("the model has no {}s", what)
-                                   : format("there are {}{}", cohort::join(known, ", "),
-                                            more > 0 ? format(" and {} more", more) : "")));
+  throw Error(
+      format("no {} matches '{}'{}; {}", what, pattern, near.empty() ? "" : format(", did you mean '{}'?", near),
+             known.empty()
+                 ? format("the model has no {}s", what)
+                 : format("there are {}{}", cohort::join(known, ", "), more > 0 ? format(" and {} more", more) : "")));
 }
 
 }  // namespace

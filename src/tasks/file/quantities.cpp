@@ -52,7 +52,8 @@ constexpr QuantityEntry kQuantities[] = {
     {"link_quaternion", "k x 4", "1", "likewise"},
     {"link_velocity", "k x 3", "m/s", "of links' origins, in the world"},
     {"link_angular_velocity", "k x 3", "rad/s", "of links, in the world"},
-    {"contact", "k", "", "contact(\"PATTERN\"): whether geoms, or links with all their geoms, push against what is fixed"},
+    {"contact", "k", "",
+     "contact(\"PATTERN\"): whether geoms, or links with all their geoms, push against what is fixed"},
     {"contact_force", "k x 3", "N", "likewise, the force on them in the world"},
     {"other_contact", "k", "", "whether they push against what moves: the robot itself, or things"},
     {"other_contact_force", "k x 3", "N", "likewise, the force on them in the world"},
@@ -230,9 +231,7 @@ Expr Quantities::of_entity(const TaskModel::Entity& entity, const std::string& w
     return free ? field(Field::kQpos, range(entity.free_qpos + 3, 4))
                 : left(Field::kLinkQuat, range(4 * entity.base, 4));
   };
-  const auto moving = [&] {
-    COHORT_THROW_UNLESS(free, "{} is fixed: it has no {}", entity.name, what);
-  };
+  const auto moving = [&] { COHORT_THROW_UNLESS(free, "{} is fixed: it has no {}", entity.name, what); };
   if (what == "position")
     return free ? field(Field::kQpos, range(entity.free_qpos, 3)) : left(Field::kLinkPos, range(3 * entity.base, 3));
   if (what == "quaternion") return quaternion();
@@ -267,9 +266,7 @@ Expr Quantities::of_entity(const TaskModel::Entity& entity, const std::string& w
 }
 
 bool Quantities::find(const std::string& name, const std::vector<Argument>& arguments, Expr& value) {
-  const auto plain = [&] {
-    COHORT_THROW_UNLESS(arguments.empty(), "{} takes nothing in brackets", name);
-  };
+  const auto plain = [&] { COHORT_THROW_UNLESS(arguments.empty(), "{} takes nothing in brackets", name); };
   if (const auto given = parameters_.find(name); given != parameters_.end()) {
     COHORT_THROW_UNLESS(given->second.value, "'{}' is a name, which stands within brackets only", name);
     plain();
@@ -303,11 +300,9 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
   if (name == "step") return plain(), value = step(), true;
   if (name == "time")
     return plain(), value = g_.multiply(step(), g_.constant(static_cast<float>(model_.control_period))), true;
-  if (name == "control_period")
-    return plain(), value = g_.constant(static_cast<float>(model_.control_period)), true;
+  if (name == "control_period") return plain(), value = g_.constant(static_cast<float>(model_.control_period)), true;
   if (name == "last_step")
-    return plain(),
-           value = g_.compare(Op::kAtMost, g_.constant(static_cast<float>(model_.horizon)), step()), true;
+    return plain(), value = g_.compare(Op::kAtMost, g_.constant(static_cast<float>(model_.horizon)), step()), true;
   if (name == "lifetime") {
     plain();
     const Expr memory = g_.memory("lifetime", 1, 1);
@@ -318,8 +313,8 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
   if (name == "action") {
     plain();
     COHORT_THROW_UNLESS(action_width_ > 0, "the file has no actions");
-    value = g_.select(g_.started(step()), g_.constant(0),
-                      g_.load(array({ArrayPlace::kAction}), range(0, action_width_)));
+    value =
+        g_.select(g_.started(step()), g_.constant(0), g_.load(array({ArrayPlace::kAction}), range(0, action_width_)));
     return true;
   }
   if (name == "link_position" || name == "link_quaternion") {
@@ -339,8 +334,8 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
   }
   if (name == "contact" || name == "contact_force" || name == "other_contact" || name == "other_contact_force") {
     const Expr force = force_on(texts_of(name, arguments), name, name.starts_with("other"));
-    value = name.ends_with("force") ? force
-                                    : g_.compare(Op::kLess, g_.constant(0), g_.reduce(Op::kSumOfSquares, force));
+    value =
+        name.ends_with("force") ? force : g_.compare(Op::kLess, g_.constant(0), g_.reduce(Op::kSumOfSquares, force));
     return true;
   }
   if (name == "ground_height") {

@@ -31,16 +31,16 @@ struct TaskModel {
   struct Entity {
     std::string name;
     std::vector<int> links, geoms;
-    int base = -1;                  ///< link
+    int base = -1;                      ///< link
     int free_qpos = -1, free_dof = -1;  ///< of the base's free joint
-    std::vector<int> joints;        ///< hinges and slides
+    std::vector<int> joints;            ///< hinges and slides
   };
   std::vector<Entity> entities;
-  int robot = 0;                    ///< which of them
-  std::vector<double> qpos, ctrl;   ///< where an episode begins before its events
-  double control_period = 0.02;     ///< s
-  std::int64_t horizon = 0;         ///< control steps
-  double soft_limit_factor = 1;     ///< share of the joints' ranges that is within soft limits
+  int robot = 0;                   ///< which of them
+  std::vector<double> qpos, ctrl;  ///< where an episode begins before its events
+  double control_period = 0.02;    ///< s
+  std::int64_t horizon = 0;        ///< control steps
+  double soft_limit_factor = 1;    ///< share of the joints' ranges that is within soft limits
 
   const Entity& of_robot() const { return entities[static_cast<std::size_t>(robot)]; }
   const Entity* find(const std::string& name) const;

@@ -86,10 +86,7 @@ const std::vector<TermEntry>& entries() {
        {kCommand, kStd}},
       {"lin_vel_z_l2", "r", "square(base.linear_velocity[2])", "m^2/s^2", "speed up and down"},
       {"ang_vel_xy_l2", "r", "norm2(base.angular_velocity[:2])", "rad^2/s^2", "rolling and pitching"},
-      {"body_angular_velocity_penalty",
-       "r",
-       "norm2(base.angular_velocity_world[:2])",
-       "rad^2/s^2",
+      {"body_angular_velocity_penalty", "r", "norm2(base.angular_velocity_world[:2])", "rad^2/s^2",
        "rolling and pitching of the base, in the world"},
       {"flat_orientation_l2", "r", "norm2(base.projected_gravity[:2])", "1", "tilt of the base"},
       {"upright", "r", "exp(-norm2(base.projected_gravity[:2]) / std^2)", "1", "base upright", {kStd}},
@@ -116,10 +113,7 @@ const std::vector<TermEntry>& entries() {
        {kJoints}},
       {"joint_deviation_l1", "r", "norm1(joint_pos_rel(joints))", "rad, m", "from where episodes begin", {kJoints}},
       {"action_rate_l2", "r", "norm2(action - previous(action))", "1", "change of the action"},
-      {"action_acc_l2",
-       "r",
-       "norm2(action - 2 * previous(action) + previous(previous(action)))",
-       "1",
+      {"action_acc_l2", "r", "norm2(action - 2 * previous(action) + previous(previous(action)))", "1",
        "change of the action's change"},
       {"action_l2", "r", "norm2(action)", "1", "size of the action"},
       {"electrical_power_cost",
@@ -136,7 +130,8 @@ const std::vector<TermEntry>& entries() {
        {kJoints, {P::kJointValues, "std", "", "rad, by joint"}}},
       {"variable_posture",
        "r",
-       "exp(-mean(square(joint_pos_rel(joints) / where(norm(command(command_name)[:2]) + abs(command(command_name)[2]) < "
+       "exp(-mean(square(joint_pos_rel(joints) / where(norm(command(command_name)[:2]) + abs(command(command_name)[2]) "
+       "< "
        "walking_threshold, std_standing, where(norm(command(command_name)[:2]) + abs(command(command_name)[2]) < "
        "running_threshold, std_walking, std_running)))))",
        "1",
@@ -167,7 +162,8 @@ const std::vector<TermEntry>& entries() {
         {P::kValue, "threshold_max", "0.5", "s"}}},
       {"feet_air_time_positive",
        "r",
-       "where(" COHORT_MOVES ", sum(where(rising(contact(feet)), previous(held(not contact(feet))) - threshold, 0)), 0)",
+       "where(" COHORT_MOVES
+       ", sum(where(rising(contact(feet)), previous(held(not contact(feet))) - threshold, 0)), 0)",
        "s",
        "how much longer than a threshold a foot was in the air, when it lands (Isaac Lab's feet_air_time)",
        {kFeet, kCommand, {P::kValue, "command_threshold", "0.1", "m/s + rad/s"}, {P::kValue, "threshold", "0.5", "s"}}},
@@ -188,8 +184,7 @@ const std::vector<TermEntry>& entries() {
        "sum(where(norm(other_contact_force(bodies)) > force_threshold, 1, 0))",
        "1",
        "geoms or links that push against what moves; mjlab counts contacts",
-       {{P::kNames, "bodies", "\".*\"", "patterns of geoms, or of links"},
-        {P::kValue, "force_threshold", "10", "N"}}},
+       {{P::kNames, "bodies", "\".*\"", "patterns of geoms, or of links"}, {P::kValue, "force_threshold", "10", "N"}}},
       {"track_position",
        "r",
        "exp(-norm2(link_position(link)[:3] - command(command_name)[:3]) / std^2)",

@@ -66,9 +66,9 @@ Expr delayed(Graph& g, const Expr& step, const Expr& value, const Expr& steps, i
     std::vector<int> which;
     for (int i = 0; i < width; ++i) which.push_back((longest - ago) * width + i);
     const Expr then = g.reshape(g.columns(all, which), value.rows, value.cols);
-    result = ago == longest ? then
-                            : g.select(g.compare(Op::kAtMost, steps, g.constant(static_cast<float>(ago) + 0.5f)), then,
-                                       result);
+    result = ago == longest
+                 ? then
+                 : g.select(g.compare(Op::kAtMost, steps, g.constant(static_cast<float>(ago) + 0.5f)), then, result);
   }
   return result;
 }
@@ -170,8 +170,8 @@ class Reader {
     if (at_ >= text_.size()) return;
     const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
     const char c = text_[at_];
-    if (std::isdigit(static_cast<unsigned char>(c)) || (c == '.' && at_ + 1 < text_.size() &&
-                                                        std::isdigit(static_cast<unsigned char>(text_[at_ + 1])))) {
+    if (std::isdigit(static_cast<unsigned char>(c)) ||
+        (c == '.' && at_ + 1 < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_ + 1])))) {
       const char* const begin = text_.data() + at_;
       const auto [stop, problem] = std::from_chars(begin, text_.data() + text_.size(), token_.number);
       if (problem != std::errc()) fail(at_, "this is no number");
@@ -183,8 +183,8 @@ class Reader {
     } else if (letter(c)) {
       std::size_t end = at_;
       // base.linear_velocity is one name.
-      while (end < text_.size() && (letter(text_[end]) || (text_[end] == '.' && end + 1 < text_.size() &&
-                                                           letter(text_[end + 1]))))
+      while (end < text_.size() &&
+             (letter(text_[end]) || (text_[end] == '.' && end + 1 < text_.size() && letter(text_[end + 1]))))
         ++end;
       token_.kind = Token::kName;
       token_.text = std::string(text_.substr(at_, end - at_));
@@ -196,8 +196,8 @@ class Reader {
       token_.text = std::string(text_.substr(at_ + 1, end - at_ - 1));
       at_ = end + 1;
     } else {
-      static constexpr const char* kSigns[] = {"<=", ">=", "==", "!=", "**", "<", ">", "+", "-", "*", "/", "^",
-                                               "(",  ")",  "[",  "]",  ",",  ":"};
+      static constexpr const char* kSigns[] = {"<=", ">=", "==", "!=", "**", "<", ">", "+", "-",
+                                               "*",  "/",  "^",  "(",  ")",  "[", "]", ",", ":"};
       for (const char* sign : kSigns) {
         if (!text_.substr(at_).starts_with(sign)) continue;
         token_.kind = Token::kSign;
@@ -217,8 +217,9 @@ class Reader {
   }
   void need(const char* sign) {
     if (!take(sign))
-      fail(token_.at, format("'{}' is expected{}", sign,
-                             token_.kind == Token::kEnd ? ", and the formula ends" : format(" instead of '{}'", token_.text)));
+      fail(token_.at,
+           format("'{}' is expected{}", sign,
+                  token_.kind == Token::kEnd ? ", and the formula ends" : format(" instead of '{}'", token_.text)));
   }
 
   /// What f gives, with its complaints at this column.
@@ -233,8 +234,7 @@ class Reader {
     }
   }
   Expr condition(const Expr& value, std::size_t column) {
-    if (!value.truth)
-      fail(column, "a condition is needed here, such as `x > 0`: this is a number, not true or false");
+    if (!value.truth) fail(column, "a condition is needed here, such as `x > 0`: this is a number, not true or false");
     return value;
   }
 
@@ -452,9 +452,9 @@ class Reader {
         throw Error(format("{} is given {} value{}: {}", name, x.size(), x.size() == 1 ? "" : "s", f.call));
     };
     static constexpr std::pair<const char*, Op> kUnary[] = {
-        {"abs", Op::kAbsolute},     {"sign", Op::kSign},        {"sqrt", Op::kSquareRoot}, {"exp", Op::kExponential},
-        {"log", Op::kLogarithm},    {"sin", Op::kSine},         {"cos", Op::kCosine},      {"tan", Op::kTangent},
-        {"asin", Op::kArcSine},     {"acos", Op::kArcCosine},   {"floor", Op::kFloor},     {"finite", Op::kFinite},
+        {"abs", Op::kAbsolute},          {"sign", Op::kSign},      {"sqrt", Op::kSquareRoot}, {"exp", Op::kExponential},
+        {"log", Op::kLogarithm},         {"sin", Op::kSine},       {"cos", Op::kCosine},      {"tan", Op::kTangent},
+        {"asin", Op::kArcSine},          {"acos", Op::kArcCosine}, {"floor", Op::kFloor},     {"finite", Op::kFinite},
         {"tanh", Op::kHyperbolicTangent}};
     for (const auto& [known, op] : kUnary)
       if (name == known) return takes(1, 1), g_.unary(op, x[0]);
@@ -538,8 +538,7 @@ class Reader {
     const int n = x.size() == 3 ? fixed(x[2], "n") : std::max(x[0].size(), x[1].size());
     if (n < 1 || n > 100000) throw Error(format("{} random numbers: 1 to 100000", n));
     const std::string stream = format("{}@{}", names_.place(), column);
-    if (name == "uniform")
-      return g_.add(x[0], g_.multiply(g_.subtract(x[1], x[0]), g_.uniform(stream, n)));
+    if (name == "uniform") return g_.add(x[0], g_.multiply(g_.subtract(x[1], x[0]), g_.uniform(stream, n)));
     return g_.add(x[0], g_.multiply(x[1], g_.normal(stream, n)));
   }
 

@@ -34,7 +34,7 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<float> constants;
   std::vector<int> index;
-  int registers = 0;    ///< of a lane type's size
+  int registers = 0;  ///< of a lane type's size
   int memory_rows = 0;
   /// Evaluation of this program; its other members are the caller's.
   Evaluation evaluation() const;

@@ -67,12 +67,12 @@ enum class Op : int {
 
 struct Instruction {
   Op op = Op::kCopy;
-  int out = 0;         ///< first register of the result
-  int n = 0;           ///< numbers of the result, rows for those that reduce
-  int a = 0, sa = 1;   ///< first register of an operand and its stride, or as the operation says
+  int out = 0;        ///< first register of the result
+  int n = 0;          ///< numbers of the result, rows for those that reduce
+  int a = 0, sa = 1;  ///< first register of an operand and its stride, or as the operation says
   int b = 0, sb = 1;
   int c = 0, sc = 1;
-  int m = 1;           ///< numbers of a row
+  int m = 1;  ///< numbers of a row
 };
 
 enum class ArrayType : int { kFloat, kDouble, kInt32, kInt64, kUInt8 };
@@ -92,9 +92,9 @@ struct Evaluation {
   int constant_count = 0;
   const int* index = nullptr;
   const Array* arrays = nullptr;
-  float* memory = nullptr;             ///< [row][environment]
-  const unsigned* keys = nullptr;      ///< [2][environment]: of the episodes
-  const long long* steps = nullptr;    ///< control steps since the reset
+  float* memory = nullptr;                ///< [row][environment]
+  const unsigned* keys = nullptr;         ///< [2][environment]: of the episodes
+  const long long* steps = nullptr;       ///< control steps since the reset
   const unsigned char* active = nullptr;  ///< 1: the environment is evaluated; padded environments are not
   long long n_pad = 0;                 ///< environments from row to row of memory and keys
   sim::TerrainView ground{};           ///< without heights: level, at 0

@@ -1,5 +1,5 @@
-#include "tasks/terms/program.h"
 #include "sim/cpu/lane_avx2.h"
+#include "tasks/terms/program.h"
 
 namespace cohort::tasks::terms {
 

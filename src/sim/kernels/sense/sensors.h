@@ -266,7 +266,8 @@ COHORT_KERNEL typename L::V limit_sensor(const ModelView& m, const Workspace<L>&
       return min(limit_of<L>(m, w, s.index, 1) - sqrt(dot3(axis, axis)) - V(limit.margin), zero);
     }
     const V at = limit.kind == 0 ? w.q[limit.index] : w.ten_length[limit.index];
-    const V low = (at - limit_of<L>(m, w, s.index, 0)) - V(limit.margin), high = (limit_of<L>(m, w, s.index, 1) - at) - V(limit.margin);
+    const V low = (at - limit_of<L>(m, w, s.index, 0)) - V(limit.margin),
+            high = (limit_of<L>(m, w, s.index, 1) - at) - V(limit.margin);
     return select(low < zero, low, min(high, zero));
   }
   auto seen = zero != zero;

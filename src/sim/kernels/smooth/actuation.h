@@ -163,7 +163,8 @@ COHORT_KERNEL void actuation(const ModelView& m, Workspace<L>& w) {
   for (int i = 0; i < m.nact; ++i) {
     const ActuatorRecord& a = m.actuator[i];
     if (a.force_limited) {
-      const V lower = force_limit_of<L>(m, w, i, 0), upper = force_limit_of<L>(m, w, i, 1), force = clip(V(w.actuator_force[i]), lower, upper);
+      const V lower = force_limit_of<L>(m, w, i, 0), upper = force_limit_of<L>(m, w, i, 1),
+              force = clip(V(w.actuator_force[i]), lower, upper);
       w.actuator_slope[i] = select((force <= lower) | (force >= upper), zero, V(w.actuator_slope[i]));
       w.actuator_force[i] = force;
     }
