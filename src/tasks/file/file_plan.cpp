@@ -313,7 +313,7 @@ class PlanReader {
   }
 
   void read_scene(JsonSection& scene) {
-    static const std::vector<std::string> kKinds{"mjcf",   "urdf",     "plane", "box",      "sphere",
+    static const std::vector<std::string> kKinds{"mjcf",    "urdf",     "plane", "box",       "sphere",
                                                  "capsule", "cylinder", "mesh",  "ellipsoid", "terrain"};
     each(scene, [&](const std::string& name, const Json& value) {
       if (name == "cameras") return read_cameras(value);

@@ -54,7 +54,7 @@ struct FilePlan {
   std::vector<Randomization> randomizations;
   /// `curriculum.terrain_levels`: the command whose distance counts; "": there is none, and levels are drawn.
   std::string terrain_levels;
-  int first_levels = 0;  ///< levels that first episodes are drawn from
+  int first_levels = 0;          ///< levels that first episodes are drawn from
   std::vector<std::string> ppo;  ///< key=value of `cohort train ppo`
 };
 

@@ -284,7 +284,8 @@ class FileTask final : public SceneTask {
     const int level = level_of(env, draws);
     const auto column = static_cast<int>(draws.below(1, static_cast<std::uint32_t>(ground.num_columns)));
     const auto& middle = ground.spawn(level, column);
-    for (std::size_t i = 0; i < 3; ++i) start.qpos[static_cast<std::size_t>(base) + i] += static_cast<double>(middle[i]);
+    for (std::size_t i = 0; i < 3; ++i)
+      start.qpos[static_cast<std::size_t>(base) + i] += static_cast<double>(middle[i]);
     if (walks_.empty()) return;
     Walk& walk = walks_[static_cast<std::size_t>(env)];
     for (std::size_t i = 0; i < 2; ++i) walk.from[i] = start.qpos[static_cast<std::size_t>(base) + i];
@@ -424,8 +425,8 @@ class FileTask final : public SceneTask {
   /// What the curriculum of levels remembers of an environment.
   struct Walk {
     std::int32_t begun = 0, level = 0;
-    std::array<double, 2> from{};            // m, where the episode has begun
-    double distance = 0, commanded = 0;      // m, of the episode that ends
+    std::array<double, 2> from{};        // m, where the episode has begun
+    double distance = 0, commanded = 0;  // m, of the episode that ends
     bool ended = false;
   };
 

@@ -96,8 +96,8 @@ struct Evaluation {
   const unsigned* keys = nullptr;         ///< [2][environment]: of the episodes
   const long long* steps = nullptr;       ///< control steps since the reset
   const unsigned char* active = nullptr;  ///< 1: the environment is evaluated; padded environments are not
-  long long n_pad = 0;                 ///< environments from row to row of memory and keys
-  sim::TerrainView ground{};           ///< without heights: level, at 0
+  long long n_pad = 0;                    ///< environments from row to row of memory and keys
+  sim::TerrainView ground{};              ///< without heights: level, at 0
 };
 
 /// Ten rounds of Philox4x32 (core/philox.h) in every lane; counter (c0, c1, c2, step), key (k0, k1).
@@ -459,8 +459,8 @@ struct ProgramLane {
           break;
         case Op::kGroundHeight:
           for (int i = 0; i < in.n; ++i)
-            out[i] = e.ground.heights == nullptr ? V(0.0f)
-                                                 : sim::terrain_height(e.ground, a[i * in.m], a[i * in.m + 1]);
+            out[i] =
+                e.ground.heights == nullptr ? V(0.0f) : sim::terrain_height(e.ground, a[i * in.m], a[i * in.m + 1]);
           break;
         case Op::kStore:
           for (int i = 0; i < in.n; ++i) store_to(e.arrays[in.b], e.index[in.c + i], first, active, a[i * in.sa]);
