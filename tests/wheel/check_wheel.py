@@ -1,7 +1,8 @@
-"""The wheel: check_wheel.py FOLDER_OF_THE_REPOSITORY Sources|Built
+"""The wheel: check_wheel.py FOLDER_OF_THE_REPOSITORY Sources|Built|OldProcessors
 
 Sources: what it is made from agrees with versions.env, and the first checks of `python -m cohort` say what is wrong.
 Built: the newest wheel in dist/ (scripts/wheel) holds what its tag, its RECORD and its list of parts say. Exit code 77 where there is none.
+OldProcessors: the build's programs (COHORT_BIN) on emulated processors without AVX2 and without AVX. Exit code 77 without qemu-x86_64.
 """
 import base64
 import csv
@@ -173,8 +174,37 @@ class Built(unittest.TestCase):
             self.assertTrue((self.tree / name).is_file(), name)
 
 
+class OldProcessors(unittest.TestCase):
+    MODEL = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/><light pos="0 0 3"/>
+      <body pos="0 0 .4"><freejoint/><geom type="box" size=".1 .2 .1" euler="20 30 0"/></body></worldbody></mujoco>"""
+
+    def simulate(self, folder, processor):
+        words = [pathlib.Path(os.environ["COHORT_BIN"]) / "cohort", "simulate", "box.xml", "--n-envs", "3", "--steps", "30",
+                 "--picture", "last.png"]
+        if processor:
+            words = [shutil.which("qemu-x86_64"), "-cpu", processor, *words]
+        pathlib.Path(folder, "last.png").unlink(missing_ok=True)
+        pathlib.Path(folder, "box.xml").write_text(self.MODEL)
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+
+    def test_without_avx2_the_same_picture_is_made_and_without_avx_a_line_says_what_needs_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder, "last.png")
+            self.assertEqual(self.simulate(folder, "").returncode, 0)
+            here = picture.read_bytes()
+            done = self.simulate(folder, "SandyBridge")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(picture.read_bytes(), here)
+            done = self.simulate(folder, "Nehalem")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("MuJoCo's library is compiled for processors with AVX", done.stderr)
+
+
 if __name__ == "__main__":
     chosen = sys.argv[2]
+    if chosen == "OldProcessors" and shutil.which("qemu-x86_64") is None:
+        print("Skipped\nno qemu-x86_64 (Debian: qemu-user)")
+        sys.exit(77)
     if chosen == "Built" and not list((ROOT / "dist").glob("cohort-*.whl")):
         print("Skipped\nno wheel in dist: scripts/wheel builds one")
         sys.exit(77)
