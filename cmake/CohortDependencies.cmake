@@ -2,7 +2,8 @@
 # wheels, which scripts/setup fills (.deps/python; a machine that has its own is named by -DCOHORT_PYTHON=PATH), what
 # executables, tests and benchmarks are linked with, Boost's headers, and CUDA's.
 #
-# Defines: CLI11::CLI11, GTest::gtest_main, benchmark::benchmark, cohort_torch_format, COHORT_CUDA_HEADERS.
+# Defines: CLI11::CLI11, GTest::gtest_main, benchmark::benchmark, cohort_torch_format, COHORT_CUDA_HEADERS,
+# COHORT_TORCH_MINOR.
 find_program(COHORT_PYTHON NAMES python3 PATHS ${PROJECT_SOURCE_DIR}/.deps/python/bin NO_DEFAULT_PATH
              DOC "Python whose site-packages hold torch and mujoco; used while building and testing only")
 include(CohortThirdParts)
@@ -19,7 +20,12 @@ if(COHORT_BENCH)
 endif()
 
 set(COHORT_CUDA_HEADERS "")
+set(COHORT_TORCH_MINOR "")
 if(COHORT_TORCH_FOUND)
+  # Its minor version, e.g. 2.11: a wheel's programs look whether PyTorch beside them has it.
+  file(STRINGS ${torch_dir}/include/torch/headeronly/version.h torch_numbers REGEX "^#define TORCH_VERSION_M(AJOR|INOR) [0-9]+$")
+  string(REGEX REPLACE "[^0-9;]" "" torch_numbers "${torch_numbers}")
+  list(JOIN torch_numbers "." COHORT_TORCH_MINOR)
   # Formatting with the fmt of that include tree (src/core/format.h).
   add_library(cohort_torch_format STATIC ${PROJECT_SOURCE_DIR}/src/core/vformat.cpp)
   target_link_libraries(cohort_torch_format PRIVATE $<BUILD_INTERFACE:cohort_compile>)

@@ -16,6 +16,7 @@
 #include "core/command_line.h"
 #include "core/config.h"
 #include "core/files.h"
+#include "formats/video_writer.h"
 #include "report/evaluation_section.h"
 
 namespace cohort::cli {
@@ -118,7 +119,7 @@ class Demo {
                                          format("{}", a_.n_envs),
                                          "--out",
                                          run + "/evaluation"};
-    if (!a_.no_video) evaluate.push_back("--record-video");
+    if (records_video(state)) evaluate.push_back("--record-video");
     if (const int code = stage(state, 3, "evaluate", "its success, beside the expert's and random actions'",
                                [&] { return run_cohort(evaluate); }))
       return code;
@@ -131,6 +132,14 @@ class Demo {
   }
 
  private:
+  /// Unless it is asked not to or cannot be: the numbers are worth the same without pictures.
+  bool records_video(const DemoState& state) const {
+    if (a_.no_video || state.done("evaluate")) return false;
+    const std::string missing = video_unavailable();
+    if (!missing.empty()) std::fprintf(stderr, "cohort demo: no videos of the evaluation: %s\n", missing.c_str());
+    return missing.empty();
+  }
+
   template <class Body>
   int stage(DemoState& state, int number, const std::string& name, const std::string& what, const Body& body) {
     if (state.done(name)) {

@@ -13,6 +13,7 @@
 #include <mach-o/dyld.h>
 #endif
 
+#include "cli/wheel_parts.h"
 #include "core/log.h"
 #include "core/standard_descriptors.h"
 #include "core/stop_signal.h"
@@ -62,6 +63,8 @@ std::string sibling(const std::string& executable) {
       ::access(path.c_str(), X_OK) == 0,
       "{} is missing: it is built with LibTorch; run `scripts/setup` and `scripts/build release --target {}`",
       path.string(), executable);
+  // The two that link no LibTorch.
+  if (executable != "cohort" && executable != "cohort-data") check_wheel_parts(path);
   return path.string();
 }
 

@@ -25,6 +25,21 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+namespace {
+
+/// Whether `script` is what pip made to start `program` of a wheel: ENV/bin/NAME, which may be a link, and
+/// ENV/lib/.../cohort/bin/NAME beside ENV/lib/.../cohort/__main__.py.
+bool starts(const fs::path& script, const fs::path& program) {
+  std::error_code error;
+  if (!fs::exists(program.parent_path().parent_path() / "__main__.py", error)) return false;
+  const fs::path file = fs::canonical(script, error);
+  if (error) return false;
+  const std::string environment = file.parent_path().parent_path().string();
+  return file.parent_path().filename() == "bin" && program.string().rfind(environment + "/lib", 0) == 0;
+}
+
+}  // namespace
+
 std::string typed_name(const fs::path& executable) {
   const char* path = std::getenv("PATH");
   std::stringstream folders(path != nullptr ? path : "");
@@ -32,7 +47,8 @@ std::string typed_name(const fs::path& executable) {
     const fs::path candidate = fs::path(folder.empty() ? "." : folder) / executable.filename();
     std::error_code error;
     if (!fs::exists(candidate, error)) continue;
-    if (fs::equivalent(candidate, executable, error)) return shell_quoted(executable.filename().string());
+    if (fs::equivalent(candidate, executable, error) || starts(candidate, executable))
+      return shell_quoted(executable.filename().string());
     break;  // the shell takes another program of this name
   }
   return shell_quoted(executable.string());

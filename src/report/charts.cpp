@@ -8,6 +8,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "report/gnuplot_script.h"
+#include "report/svg_figure.h"
 #include "report/text.h"
 
 namespace cohort::report {
@@ -97,6 +98,23 @@ bool has_font_for(char32_t point) {
   return ::pclose(answer) != 0 || any;
 }
 
+/// The SVG alone, by svg_figure(); `why` says why there is no PNG.
+DrawnFigure draw_svg(const Figure& figure, const fs::path& folder, const std::string& why) {
+  DrawnFigure drawn{figure.name, figure.caption, {}, {}, why};
+  const fs::path file = folder / (figure.name + ".svg");
+  try {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    COHORT_THROW_UNLESS(!error, "cannot create the folder {}: {}", folder.string(), error.message());
+    write_file_atomically(file, svg_figure(figure));
+    drawn.svg = file;
+  } catch (const Error& e) {
+    drawn.error = e.what();
+    log::warning("chart {}: {}", figure.name, drawn.error);
+  }
+  return drawn;
+}
+
 }  // namespace
 
 std::string missing_font(std::span<const Figure> figures) {
@@ -150,8 +168,8 @@ std::vector<DrawnFigure> draw_all(std::span<const Figure> figures, const fs::pat
   std::vector<DrawnFigure> drawn;
   if (find_gnuplot(settings).empty()) {
     const std::string message = gnuplot_missing_message(settings);
-    log::warning("{}", message);
-    for (const Figure& figure : figures) drawn.push_back({figure.name, figure.caption, {}, {}, message});
+    log::info("{}", message);
+    for (const Figure& figure : figures) drawn.push_back(draw_svg(figure, folder, message));
     return drawn;
   }
   if (const std::string hint = missing_font(figures); !hint.empty()) log::warning("{}", hint);

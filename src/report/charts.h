@@ -1,4 +1,4 @@
-/// Figures to files: charts/<name>.svg and charts/<name>.png, drawn by gnuplot.
+/// Figures to files: charts/<name>.svg and charts/<name>.png, drawn by gnuplot; where there is none, the SVG alone (svg_figure.h).
 #pragma once
 #include <filesystem>
 #include <span>
@@ -27,7 +27,8 @@ DrawnFigure draw(const Figure& figure, const std::filesystem::path& folder, cons
 /// this machine has them; "": nothing is missing, or fontconfig cannot be asked.
 std::string missing_font(std::span<const Figure> figures);
 
-/// Draws all of them, with one warning where a font is missing. Without gnuplot, one warning in the log that names the package, and results without files.
+/// Draws all of them, with one warning where a font is missing. Without gnuplot, one line in the log that names the package, and
+/// SVG files alone.
 std::vector<DrawnFigure> draw_all(std::span<const Figure> figures, const std::filesystem::path& folder,
                                   const GnuplotSettings& settings = {});
 

@@ -100,7 +100,7 @@ std::string find_gnuplot(const GnuplotSettings& settings) {
 }
 
 std::string gnuplot_missing_message(const GnuplotSettings& settings) {
-  return format("no charts: the program {} is not installed (Debian and Ubuntu: apt-get install gnuplot-nox)",
+  return format("charts are SVG files only: PNG needs the program {} (Debian and Ubuntu: apt-get install gnuplot-nox)",
                 settings.program);
 }
 

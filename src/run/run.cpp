@@ -279,7 +279,6 @@ void Run::say_where_things_are(const Results& results, bool stopped) const {
   log::info("log      {}", folder_->log_file().string());
   log::info("weights  {}", (folder_->path() / results.weights).string());
   if (!results.weights_text.empty()) log::info("{:<8} {}", "", results.weights_text);
-  // Without gnuplot there are no charts, which a warning has said.
   if (settings_.charts && fs::exists(folder_->charts())) log::info("charts   {}", folder_->charts().string());
   if (settings_.charts) log::info("report   {}", folder_->report_file().string());
   if (stopped) return;

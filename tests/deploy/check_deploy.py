@@ -98,11 +98,12 @@ class Deploy(unittest.TestCase):
 
     def test_the_dockerfile_copies_and_runs_what_is_there(self):
         text = (DEPLOY / "Dockerfile").read_text()
+        text = text.replace("\\\n", " ")
         instructions = [line.split(None, 1) for line in text.splitlines() if line and not line.startswith("#")]
         self.assertEqual(instructions[0][0], "FROM")
         for word, rest in instructions:
             self.assertIn(word, {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "ENTRYPOINT"})
-            if word == "RUN":
+            if word == "RUN" and rest.split()[0] not in {"apt-get", "python3"}:
                 self.assertTrue((ROOT / rest.split()[0]).exists(), rest)
             if word == "COPY" and not rest.startswith("--from"):
                 self.assertTrue((ROOT / rest.split()[0]).exists(), rest)

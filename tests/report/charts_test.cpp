@@ -154,17 +154,18 @@ TEST_F(Charts, PanelsStandInRowsAndShareOneLegend) {
   EXPECT_EQ(png_size(read_file(drawn.png)), (std::pair<std::uint32_t, std::uint32_t>(1840, 2 * (2 * 360 + 32))));
 }
 
-TEST_F(Charts, WithoutGnuplotThereIsOneMessageThatNamesThePackageAndNoFile) {
+TEST_F(Charts, WithoutGnuplotThereIsOneMessageThatNamesThePackageAndAnSvgEach) {
   const std::vector<Figure> figures = {simple_figure(), simple_figure()};
   ::testing::internal::CaptureStderr();
   const std::vector<DrawnFigure> drawn = draw_all(figures, charts(), {.program = "no-such-gnuplot"});
   const std::string log = ::testing::internal::GetCapturedStderr();
   ASSERT_EQ(drawn.size(), 2u);
-  EXPECT_TRUE(drawn[0].svg.empty());
+  EXPECT_EQ(drawn[0].svg, charts() / "simple.svg");
+  EXPECT_TRUE(drawn[0].png.empty());
   EXPECT_NE(drawn[0].error.find("gnuplot-nox"), std::string::npos);
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
   EXPECT_NE(log.find("gnuplot-nox"), std::string::npos);
-  EXPECT_EQ(files_in_charts(), 0);
+  EXPECT_EQ(files_in_charts(), 1) << "both have one name";
 }
 
 TEST_F(Charts, AFailingProgramIsReportedWithItsOwnWords) {

@@ -39,6 +39,11 @@ void* of_this_version(void* library, const std::string& file) {
 }
 
 void* open_once() {
+#if defined(__x86_64__)
+  COHORT_THROW_UNLESS(__builtin_cpu_supports("avx"),
+                      "MuJoCo's library is compiled for processors with AVX, and this one has none: MJCF, URDF and the "
+                      "engine mujoco need another machine, compiled models (`cohort model --compile`) do not");
+#endif
   std::string message;
   if (const char* chosen = std::getenv("COHORT_MUJOCO_LIBRARY"); chosen != nullptr && *chosen != '\0') {
     void* library = open_file(chosen, message);
