@@ -179,10 +179,17 @@ Expr Quantities::force_on(const std::vector<std::string>& patterns, const std::s
     for (int i = 0; i < 3; ++i) values.push_back(6 * geom + (others ? 3 : 0) + i);
     return left(Field::kGeomForce, std::move(values), 3);
   };
+  // What is fixed to the world is what the others push against.
+  const std::vector<std::uint8_t> fixed = model_.info.fixed_geoms();
   std::vector<Expr> rows;
   try {
-    for (const int geom : match_names(geoms, patterns, "geom")) rows.push_back(of_geom(geom));
+    for (const int geom : match_names(geoms, patterns, "geom"))
+      if (fixed[static_cast<std::size_t>(geom)] == 0) rows.push_back(of_geom(geom));
+    COHORT_THROW_UNLESS(!rows.empty(), "{}: all geoms that match are fixed to the world", what);
   } catch (const Error&) {
+    if (std::ranges::any_of(
+            geoms, [&](const std::string& geom) { return std::ranges::find(patterns, geom) != patterns.end(); }))
+      throw;
     for (const int link : match_names(links, patterns, "geom or link")) {
       Expr sum = g_.constant({0, 0, 0});
       for (std::size_t g = 0; g < model_.info.geoms.size(); ++g)

@@ -204,6 +204,11 @@ Expr Graph::dot(Expr a, Expr b) {
 }
 
 Expr Graph::columns(const Expr& a, const std::vector<int>& which) {
+  if (const std::vector<float> values = constant_value(a); !values.empty() && a.rows == 1) {
+    std::vector<float> chosen;
+    for (const int column : which) chosen.push_back(values.at(static_cast<std::size_t>(column)));
+    return constant(std::move(chosen));
+  }
   Node node;
   node.op = Op::kPick;
   node.inputs = {a.node};
