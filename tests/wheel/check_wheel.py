@@ -98,7 +98,7 @@ class Built(unittest.TestCase):
             archive.extractall(cls.tree)
             cls.modes = {i.filename: i.external_attr >> 16 for i in archive.infolist()}
         (cls.info,) = cls.tree.glob("*.dist-info")
-        cls.elf = [p for p in cls.tree.rglob("*") if p.is_file() and p.open("rb").read(4) == b"\x7fELF"]
+        cls.elf = [p for p in cls.tree.rglob("*") if p.is_file() and p.read_bytes()[:4] == b"\x7fELF"]
         cls.list = json.loads((cls.info / "sboms/cohort.cdx.json").read_text())
 
     @classmethod
