@@ -50,7 +50,7 @@ int to_lerobot(const std::string& input, const std::string& output, const polici
 }
 
 int run_convert(const std::vector<std::string>& words) {
-  std::string configuration, input, output, to;
+  std::string configuration, input, output, names;
   policies::LeRobotWriting wanted;
   CLI::App app(
       "Weights as safetensors; with a configuration, to the names of the Python reference and back; or a run of a "
@@ -66,7 +66,7 @@ int run_convert(const std::vector<std::string>& words) {
   app.add_option("--config", configuration,
                  "config.json of the run whose policy it is; without it, names and types stay");
   app.add_option(
-         "--to", to,
+         "--to", names,
          "reference: its keys, .module. and repeated tensors included; cohort: ours; lerobot: the folder of a policy "
          "of LeRobot's")
       ->check(CLI::IsMember({"reference", "cohort", "lerobot"}));
@@ -76,12 +76,12 @@ int run_convert(const std::vector<std::string>& words) {
                  "for --to lerobot: the vectors that are the environment's state, a,b; ACT's settings say it")
       ->delimiter(',');
   if (const auto code = parse_arguments(app, words)) return *code;
-  if (to == "lerobot") {
+  if (names == "lerobot") {
     if (!configuration.empty())
       throw UsageError("--to lerobot takes a run, which holds its configuration: no --config");
     return to_lerobot(input, output, wanted);
   }
-  if (configuration.empty() != to.empty())
+  if (configuration.empty() != names.empty())
     throw UsageError("--config and --to belong together; without both, names and types stay as they are");
   if (configuration.empty()) {
     const weights::SafetensorsFile file = weights::read_weights(input);
@@ -99,7 +99,7 @@ int run_convert(const std::vector<std::string>& words) {
                       model.algorithm);
   const auto policy = policies::make_policy(model, /*seed=*/0);
   const weights::SafetensorsFile file = weights::read_weights(input);
-  const weights::NamedTensors converted = to == "reference" ? policies::to_reference(*policy, file.tensors, input)
+  const weights::NamedTensors converted = names == "reference" ? policies::to_reference(*policy, file.tensors, input)
                                                             : policies::from_reference(*policy, file.tensors, input);
   weights::write_safetensors(output, converted, {{"format", "pt"}});
   std::puts(format("{}: {} tensors", output, converted.size()).c_str());

@@ -93,9 +93,9 @@ bool is_robomimics(const std::string& name) {
   return name == "train.num_epochs" || name == "train.action_config";
 }
 
-/// A word of Python.
+/// A word of Python, or of LeRobot's weights.
 bool is_pythons(const std::string& name) {
-  return name == "model.state_dict";
+  return name == "model.state_dict" || name == "model.backbone";
 }
 
 bool is_file(const std::string& name) {
