@@ -100,7 +100,7 @@ int run_convert(const std::vector<std::string>& words) {
   const auto policy = policies::make_policy(model, /*seed=*/0);
   const weights::SafetensorsFile file = weights::read_weights(input);
   const weights::NamedTensors converted = names == "reference" ? policies::to_reference(*policy, file.tensors, input)
-                                                            : policies::from_reference(*policy, file.tensors, input);
+                                                               : policies::from_reference(*policy, file.tensors, input);
   weights::write_safetensors(output, converted, {{"format", "pt"}});
   std::puts(format("{}: {} tensors", output, converted.size()).c_str());
   return 0;
