@@ -146,6 +146,15 @@ class JsonSection {
 
   void ignore(const std::string& key) { get(key); }
 
+  /// Every entry but those that are null, which switches off what another file has said; all count as read.
+  void each(const std::function<void(const std::string& name, const Json& value)>& body) {
+    if (!json_.is_object()) return;
+    for (const auto& [name, value] : json_.items()) {
+      ignore(name);
+      if (!value.is_null()) body(name, value);
+    }
+  }
+
   void refuse(const std::string& path, const Json& value, const std::string& why) {
     refused_.push_back(path + " = " + value.dump() + " " + why);
   }

@@ -74,12 +74,18 @@ const std::vector<TaskEntry>& all_tasks() {
 
 const TaskEntry* find_task(const std::string& name) {
   if (is_task_file(name)) {
-    // Read anew each time: the file may have changed. Entries stay where they are.
+    // Entries stay where they are; one that is asked for again compiles its model again only if the file has changed.
+    struct Known {
+      std::string content;
+      TaskEntry entry;
+    };
     static std::mutex mutex;
-    static std::map<std::string, std::deque<TaskEntry>> files;
-    TaskEntry entry = task_of_file(name);
+    static std::map<std::string, std::deque<Known>> files;
+    const std::string content = task_file_content(name);
     const std::lock_guard lock(mutex);
-    return &files[name].emplace_back(std::move(entry));
+    std::deque<Known>& known = files[name];
+    if (known.empty() || known.back().content != content) known.push_back({content, task_of_file(name)});
+    return &known.back().entry;
   }
   const std::vector<TaskEntry>& all = all_tasks();
   const auto entry = std::find_if(all.begin(), all.end(), [&](const TaskEntry& e) { return e.name == name; });

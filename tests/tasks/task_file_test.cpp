@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -370,6 +371,106 @@ observations: {policy: {life: lifetime}}
   other->load(task->save(), "here");
   step(*other, 0);
   EXPECT_EQ(observed(*other, "life")[1], 16);
+}
+
+TEST_F(TaskFile, AnotherHorizonIsTheEndOfTheTimeForSuccessToo) {
+  const std::string file = write("short.yaml", R"yaml(
+scene: {robot: {mjcf: hopper.xml}}
+simulation: {decimation: 4}
+actions: {legs: {type: joint_position}}
+observations: {policy: {joint_pos: {}}}
+)yaml");
+  const auto task = make_task(file, {.n_envs = 1, .overrides = {"horizon=7"}});
+  begin(*task, 0);
+  for (std::uint64_t t = 0; t < 7; ++t) {
+    EXPECT_EQ(task->success().span<std::uint8_t>()[0], 0) << t;
+    step(*task, t);
+  }
+  EXPECT_EQ(task->success().span<std::uint8_t>()[0], 1);
+  EXPECT_EQ(task->truncated().span<std::uint8_t>()[0], 1);
+}
+
+TEST_F(TaskFile, APushThatDoesNotComeLeavesEveryBitOfTheVelocities) {
+  const std::string plain = R"yaml(
+scene: {robot: {mjcf: hopper.xml}}
+simulation: {decimation: 4}
+actions: {legs: {type: joint_position}}
+observations: {policy: {base_lin_vel: {}, joint_vel: {}}}
+)yaml";
+  const std::string push =
+      "events: {push: {type: push_by_setting_velocity, interval_range_s: [0.5, 0.5], velocity_range: {x: [1, 1]}}}\n";
+  const std::string quiet = write("quiet.yaml", plain), pushed = write("pushed.yaml", plain + push);
+  // MuJoCo's engine has doubles, which a float would round.
+#ifndef __SANITIZE_THREAD__
+  const auto a = make_task(quiet, {.n_envs = 3, .engine = "mujoco"}),
+             b = make_task(pushed, {.n_envs = 3, .engine = "mujoco"});
+  begin(*a, 0), begin(*b, 0);
+  for (std::uint64_t t = 0; t < 30; ++t) {
+    const bool before = t <= 25;  // it is pushed behind the 25th step
+    for (int env = 0; env < 3; ++env) EXPECT_EQ(seen_of(*a, env) == seen_of(*b, env), before) << t;
+    if (t == 20) {
+      const auto velocity = [](Task& task) { return dynamic_cast<SceneTask&>(task).scene().get_qvel(); };
+      EXPECT_EQ(velocity(*a), velocity(*b));
+    }
+    step(*a, t), step(*b, t);
+  }
+#endif
+}
+
+TEST_F(TaskFile, LevelsOfTerrainFollowHowFarTheRobotHasCome) {
+  const std::string file = write("levels.yaml", R"yaml(
+scene:
+  robot: {mjcf: hopper.xml}
+  ground:
+    terrain:
+      {size: [4, 4], num_rows: 5, num_cols: 2, border_width: 2, horizontal_scale: 0.1,
+       sub_terrains: [{type: pyramid_stairs, step_height_range: [0.02, 0.1], step_width: 0.4, platform_width: 1.6, border_width: 0}]}
+simulation: {decimation: 4, episode_length_s: 10}
+actions: {legs: {type: joint_position}}
+commands: {twist: {resampling_time_range: [20, 20], ranges: {lin_vel_x: [1, 1]}}}
+observations:
+  policy:
+    height: base.height
+    scan: {term: height_scan, size: [0.4, 0.2], resolution: 0.2}
+    below: ground_height(base.position)
+    high: base.position[2]
+curriculum: {terrain_levels: {max_init_terrain_level: 2}}
+)yaml");
+  const auto task = make_task(file, {.n_envs = 40}), other = make_task(file, {.n_envs = 40});
+  const auto level = [](Task& of) {
+    const TaskState state = of.save();
+    const auto array = std::ranges::find(state, "terrain.level", &StateArray::name);
+    std::vector<std::int32_t> levels(40);
+    std::memcpy(levels.data(), array->bytes.data(), array->bytes.size());
+    return levels;
+  };
+  begin(*task, 0);
+  const std::vector<std::int32_t> first = level(*task);
+  EXPECT_EQ(*std::ranges::max_element(first), 2);
+  EXPECT_EQ(*std::ranges::min_element(first), 0);
+  // The scan's middle is the base's height, and what is below it is what it stands over.
+  const std::span<const float> scan = observed(*task, "scan"), height = observed(*task, "height"),
+                               below = observed(*task, "below"), high = observed(*task, "high");
+  ASSERT_EQ(scan.size(), 40u * 6);
+  bool uneven = false;
+  for (std::size_t e = 0; e < 40; ++e) {
+    EXPECT_FLOAT_EQ(height[e], high[e] - below[e]);
+    for (std::size_t i = 1; i < 6; ++i) uneven = uneven || scan[6 * e + i] != scan[6 * e];
+  }
+  // The platform in the middle is level; 2 m to the side it is not.
+  EXPECT_FALSE(uneven);
+  auto& scene = dynamic_cast<SceneTask&>(*task);
+  std::vector<float> qpos = scene.scene().get_qpos();
+  const std::size_t nq = qpos.size() / 40;
+  step(*task, 0);
+  // The first half has come 3 m, the others nowhere.
+  for (std::size_t e = 0; e < 20; ++e) qpos[e * nq] += qpos[e * nq] > 0 ? -3.0f : 3.0f;
+  scene.scene().set_qpos(qpos);
+  other->load(task->save(), "here");
+  begin(*task, 100), begin(*other, 100);
+  EXPECT_EQ(level(*task), level(*other)) << "a saved level goes on elsewhere";
+  const std::vector<std::int32_t> second = level(*task);
+  for (std::size_t e = 0; e < 40; ++e) EXPECT_EQ(second[e], e < 20 ? first[e] + 1 : std::max(first[e] - 1, 0)) << e;
 }
 
 TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -42,7 +43,8 @@ sim::CompiledScene kept_scene(const Json& kept, const fs::path& folder) {
 
 class PlanReader {
  public:
-  PlanReader(std::string file, Json content) : file_(std::move(file)), content_(std::move(content)) {
+  PlanReader(std::string file, Json content, std::int64_t horizon)
+      : file_(std::move(file)), content_(std::move(content)), horizon_(horizon) {
     plan_.file = file_;
     folder_ = fs::path(file_).parent_path();
   }
@@ -81,7 +83,7 @@ class PlanReader {
       root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
       root.in("events", [&](JsonSection& s) { read_events(s, names); });
-      root.in("curriculum", [&](JsonSection& s) { read_curriculum(s); });
+      root.in("curriculum", [&](JsonSection& s) { read_curriculum(s, names); });
       root.in("ppo", [&](JsonSection& s) { read_ppo(s); });
       stop_if_wrong();
       plan_.control = control.compile(), plan_.control_memories = control.memories();
@@ -119,23 +121,11 @@ class PlanReader {
       wrong_.push_back(what.starts_with(bare) ? what : bare + ": " + what);
     }
   }
-  /// Calls body(name, section) for every entry that is not null.
+  /// Calls body(name, value) for every entry that is not null; keeps what it complains about.
   void each(JsonSection& section, const std::function<void(const std::string&, const Json&)>& body) {
-    const std::string bare = section.path().substr(section.path().starts_with('.') ? 1 : 0);
-    const Json* entries = &content_;
-    std::string key;
-    for (std::size_t at = 0; at <= bare.size();) {
-      const std::size_t end = std::min(bare.find('.', at), bare.size());
-      key = bare.substr(at, end - at);
-      if (!entries->contains(key)) return;
-      entries = &entries->at(key);
-      at = end + 1;
-    }
-    if (!entries->is_object()) return;
-    for (const auto& [name, value] : entries->items()) {
-      section.ignore(name);
-      if (!value.is_null()) attempt(section.path() + "." + name, [&] { body(name, value); });
-    }
+    section.each([&](const std::string& name, const Json& value) {
+      attempt(section.path() + "." + name, [&] { body(name, value); });
+    });
   }
 
   fs::path path_of(const std::string& text) const {
@@ -458,7 +448,8 @@ class PlanReader {
       wrong("simulation.control_period",
             format("= {:g} s is no multiple of the timestep, {:g} s", control_period_, timestep));
     model.control_period = plan_.spec.control_period = decimation * timestep;
-    model.horizon = plan_.spec.horizon = std::max<std::int64_t>(1, std::llround(episode_ / plan_.spec.control_period));
+    const std::int64_t own = std::max<std::int64_t>(1, std::llround(episode_ / plan_.spec.control_period));
+    model.horizon = plan_.spec.horizon = horizon_ > 0 ? horizon_ : own;
   }
 
   // ---- actions
@@ -952,7 +943,7 @@ class PlanReader {
     const Expr during = g.memory(place, 1, next.size());
     g.keep(during, next);
     names.add_command(name, {.next = next, .during = during});
-    commands_.insert(name);
+    commands_[name] = during;
   }
 
   // ---- events
@@ -1031,10 +1022,10 @@ class PlanReader {
     const int array = names.array({ArrayPlace::kField, static_cast<int>(sim::Field::kQvel)});
     const Expr before = g.load(array, dofs);
     const Expr change = g.join({parts[0], parts[1], parts[2], turn});
-    g.store(array, entity.free_dof, g.select(now, g.add(before, change), before), true);
+    g.store_where(now, array, entity.free_dof, g.add(before, change));
   }
 
-  void read_curriculum(JsonSection& curriculum) {
+  void read_curriculum(JsonSection& curriculum, Quantities& names) {
     each(curriculum, [&](const std::string& name, const Json& value) {
       JsonSection s(value, curriculum.path() + "." + name, wrong_);
       std::string type = name;
@@ -1044,7 +1035,9 @@ class PlanReader {
       COHORT_THROW_UNLESS(plan_.model.of_robot().free_qpos >= 0, "terrain_levels needs a robot that walks");
       plan_.terrain_levels = "twist";
       s.take("command_name", plan_.terrain_levels);
-      COHORT_THROW_UNLESS(commands_.contains(plan_.terrain_levels), "there is no command '{}'", plan_.terrain_levels);
+      const auto command = commands_.find(plan_.terrain_levels);
+      COHORT_THROW_UNLESS(command != commands_.end(), "there is no command '{}'", plan_.terrain_levels);
+      names.graph().require(command->second);
       plan_.first_levels = plan_.terrain->num_levels;
       int most = plan_.first_levels - 1;
       s.take("max_init_terrain_level", most);
@@ -1075,14 +1068,15 @@ class PlanReader {
   Json joint_pos_, kept_;
   std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
-  std::set<std::string> commands_;
+  std::map<std::string, Expr> commands_;  ///< as memories
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
+  std::int64_t horizon_ = 0;  ///< instead of the file's
 };
 
 }  // namespace
 
-FilePlan plan_of_file(const std::string& file, Json content, bool play) {
+FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon) {
   COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
                       file);
   if (content.contains("play")) {
@@ -1090,7 +1084,7 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play) {
     content.erase("play");
     if (play) content.merge_patch(changes);
   }
-  return PlanReader(file, std::move(content)).read();
+  return PlanReader(file, std::move(content), horizon).read();
 }
 
 void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {

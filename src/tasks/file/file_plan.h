@@ -65,7 +65,7 @@ std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
 /// content names.
 void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem::path& folder);
 
-/// Reads a task file's content. Throws Error with everything that is wrong in it.
-FilePlan plan_of_file(const std::string& file, config::Json content, bool play);
+/// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. Throws Error with everything that is wrong in it.
+FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0);
 
 }  // namespace cohort::tasks

@@ -486,8 +486,14 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
   FileTaskSettings own;
   FileTaskSettings first = own;
   read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, read_content(path), first.play);
+  FilePlan plan = plan_of_file(path, read_content(path), first.play, first.horizon);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
+}
+
+std::string task_file_content(const std::string& path) {
+  const std::string file = present(path);
+  COHORT_THROW_UNLESS(fs::exists(file), "there is no task's file '{}'", path);
+  return read_file(file);
 }
 
 TaskEntry task_of_file(const std::string& named) {

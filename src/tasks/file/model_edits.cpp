@@ -51,17 +51,9 @@ std::vector<std::string> texts_of(JsonSection& s, const std::string& key) {
 /// Entries of an object, by name.
 void each(JsonSection& parent, const std::string& key,
           const std::function<void(const std::string&, JsonSection&)>& body) {
-  if (!parent.has(key)) return;
-  const Json all = parent.get(key);
   parent.in(key, [&](JsonSection& section) {
-    if (!all.is_object()) return;
-    for (const auto& [name, value] : all.items()) {
-      if (value.is_null()) {
-        section.ignore(name);
-        continue;
-      }
-      section.in(name, [&, n = name](JsonSection& one) { body(n, one); });
-    }
+    section.each(
+        [&](const std::string& name, const Json&) { section.in(name, [&](JsonSection& one) { body(name, one); }); });
   });
 }
 

@@ -294,8 +294,13 @@ Expr Graph::ground_height(const Expr& points) {
   return {add_node(std::move(node)), 1, points.rows};
 }
 
-void Graph::store(int array, int first, const Expr& value, bool late) {
-  stores_.push_back({array, first, value.node, late});
+void Graph::store(int array, int first, const Expr& value) {
+  stores_.push_back({array, first, value.node});
+}
+
+void Graph::store_where(const Expr& condition, int array, int first, const Expr& value) {
+  COHORT_CHECK(condition.is_number(), "a condition of {} numbers", shape_text(condition));
+  stores_.push_back({array, first, value.node, condition.node});
 }
 
 std::vector<float> Graph::constant_value(const Expr& e) const {
@@ -311,7 +316,11 @@ Program Graph::compile() {
   const auto need = [&](int node) {
     if (!needed[as_size(node)]) needed[as_size(node)] = true, open.push_back(node);
   };
-  for (const Store& store : stores_) need(store.node);
+  for (const Store& store : stores_) {
+    need(store.node);
+    if (store.where >= 0) need(store.where);
+  }
+  for (const int memory : required_) need(memory);
   while (!open.empty()) {
     const Node& node = nodes_[as_size(open.back())];
     open.pop_back();
@@ -341,7 +350,7 @@ Program Graph::compile() {
   for (std::size_t i = 0; i < memory_.size(); ++i)
     if (memory_row[i] >= 0) last[as_size(memory_[i].kept)] = end;
   for (const Store& store : stores_)
-    if (store.late) last[as_size(store.node)] = end;
+    if (store.where >= 0) last[as_size(store.node)] = last[as_size(store.where)] = end;
 
   std::vector<int> at(nodes_.size(), -1);  // first register
   for (int i = 0; i < end; ++i) {
@@ -360,12 +369,16 @@ Program Graph::compile() {
   };
   const auto store_all = [&](int i, bool late) {
     for (const Store& store : stores_) {
-      if (store.node != i || store.late != late) continue;
+      if (store.node != i || (store.where >= 0) != late) continue;
       const int size = nodes_[as_size(i)].size;
       std::vector<int> columns(as_size(size));
       std::iota(columns.begin(), columns.end(), store.first);
-      program.code.push_back(
-          {.op = Op::kStore, .n = size, .a = at[as_size(i)], .b = store.array, .c = index_of(columns)});
+      program.code.push_back({.op = late ? Op::kStoreWhere : Op::kStore,
+                              .n = size,
+                              .a = at[as_size(i)],
+                              .b = store.array,
+                              .c = index_of(columns),
+                              .m = late ? at[as_size(store.where)] : 1});
     }
   };
   for (int i = 0; i < end; ++i) {

@@ -93,8 +93,12 @@ class Graph {
   Expr subtract(Expr a, Expr b) { return binary(Op::kSubtract, a, b); }
   Expr multiply(Expr a, Expr b) { return binary(Op::kMultiply, a, b); }
 
-  /// Writes a value's numbers to an array, from value `first` on. late: after everything was read.
-  void store(int array, int first, const Expr& value, bool late = false);
+  /// Writes a value's numbers to an array, from value `first` on.
+  void store(int array, int first, const Expr& value);
+  /// The same where a condition (a number) holds, after everything was read.
+  void store_where(const Expr& condition, int array, int first, const Expr& value);
+  /// Keeps a memory although nothing that is stored depends on it.
+  void require(const Expr& memory) { required_.push_back(memory.node); }
   /// The value of what does not depend on an environment; empty where it does.
   std::vector<float> constant_value(const Expr& e) const;
   /// What is kept of the memories that what was stored depends on.
@@ -116,7 +120,7 @@ class Graph {
   };
   struct Store {
     int array = 0, first = 0, node = 0;
-    bool late = false;
+    int where = -1;  ///< node of the condition
   };
   struct Memory {
     std::string name;
@@ -130,6 +134,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::map<Node, int> known_;
   std::vector<Store> stores_;
+  std::vector<int> required_;
   std::vector<Memory> memory_;
   std::vector<MemorySlot> slots_;
 };

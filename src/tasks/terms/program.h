@@ -62,6 +62,7 @@ enum class Op : int {
   kGroundHeight,  ///< of rows of a, (x, y, ...) of m numbers: m, in the world; 0 without a height field
   // Where numbers go, in the lanes that are active.
   kStore,        ///< array b, value index[c + i], = a[i]
+  kStoreWhere,   ///< the same in the lanes in which register m is true
   kStoreMemory,  ///< memory row b + i = a[i]
 };
 
@@ -465,6 +466,12 @@ struct ProgramLane {
         case Op::kStore:
           for (int i = 0; i < in.n; ++i) store_to(e.arrays[in.b], e.index[in.c + i], first, active, a[i * in.sa]);
           break;
+        case Op::kStoreWhere: {
+          const unsigned where = active & lane_bits(is_true(r[in.m]));
+          for (int i = 0; where != 0 && i < in.n; ++i)
+            store_to(e.arrays[in.b], e.index[in.c + i], first, where, a[i * in.sa]);
+          break;
+        }
         case Op::kStoreMemory:
           for (int i = 0; i < in.n; ++i) {
             float* const row = e.memory + (in.b + i) * e.n_pad + first;
