@@ -38,7 +38,8 @@ int run_export(const std::vector<std::string>& words) {
   if (!out.ends_with(".onnx")) throw UsageError(format("{}: the name of an ONNX file ends in .onnx", out));
   COHORT_THROW_UNLESS(std::filesystem::exists(run), "{}: there is no such run or checkpoint{}", run, near_file(run));
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
-  const onnx::Contract contract = rl::export_onnx(run, out, {.averaged = !raw_weights});
+  const rl::ExportedPolicy exported = rl::export_onnx(run, out, {.averaged = !raw_weights});
+  const onnx::Contract& contract = exported.contract;
   std::string text = format("{}: {}, {} actions every {:.4g} s\nobs:", out, contract.task, contract.action_names.size(),
                             contract.control_period);
   std::int64_t at = 0;
@@ -46,7 +47,7 @@ int run_export(const std::vector<std::string>& words) {
     text += format(" {} [{}:{}]", seen.name, at, at + seen.width());
     at += seen.width();
   }
-  text += format("\ntry it: cohort tasks {} --check-policy {}", contract.task, out);
+  text += format("\ntry it: cohort tasks {} --check-policy {}", exported.task, out);
   std::puts(text.c_str());
   return 0;
 }

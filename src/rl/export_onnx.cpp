@@ -170,10 +170,10 @@ onnx::Model actor_graph(const ActorCritic& networks, const std::vector<double>& 
   return model;
 }
 
-onnx::Contract export_onnx(const std::filesystem::path& path, const std::filesystem::path& out,
+ExportedPolicy export_onnx(const std::filesystem::path& path, const std::filesystem::path& out,
                            const policy::LoadSettings& settings) {
   const PpoCheckpoint checkpoint = read_ppo_checkpoint(path, settings.averaged);
-  tasks::use_library_of_run(path.string());
+  tasks::use_library_of_run(path.string(), true);
   const std::unique_ptr<tasks::Task> task = make_learnt_task(checkpoint.task, checkpoint.learnt);
   onnx::Contract contract = onnx::contract_of(*task, checkpoint.networks->settings().critic_only);
   std::int64_t width = 0;
@@ -189,7 +189,7 @@ onnx::Contract export_onnx(const std::filesystem::path& path, const std::filesys
   onnx::Model model = actor_graph(*checkpoint.networks, contract.action_low, contract.action_high);
   model.metadata = onnx::to_metadata(contract);
   onnx::write_model(out, model);
-  return contract;
+  return {std::move(contract), checkpoint.task};
 }
 
 }  // namespace cohort::rl

@@ -22,10 +22,15 @@ namespace cohort::rl {
 /// The graph alone: without metadata. low, high: bounds of each action, infinite where it has none.
 onnx::Model actor_graph(const ActorCritic& networks, const std::vector<double>& low, const std::vector<double>& high);
 
-/// Writes `out`, whole or not at all, and returns the contract that is in it. path: a run, a folder of checkpoints, or a
+struct ExportedPolicy {
+  onnx::Contract contract;
+  std::string task;  ///< as the run names it: a task's name, or its file
+};
+
+/// Writes `out`, whole or not at all, with the contract of the task that the run has learnt. path: a run, a folder of checkpoints, or a
 /// checkpoint. settings.averaged as of load_ppo_policy(). Throws Error for what is no run of PPO, and where its task
 /// cannot be made.
-onnx::Contract export_onnx(const std::filesystem::path& path, const std::filesystem::path& out,
+ExportedPolicy export_onnx(const std::filesystem::path& path, const std::filesystem::path& out,
                            const policy::LoadSettings& settings);
 
 }  // namespace cohort::rl

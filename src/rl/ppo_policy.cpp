@@ -229,7 +229,7 @@ std::unique_ptr<policy::Policy> load_ppo_policy(const fs::path& path, const poli
                         checkpoint.control_steps, checkpoint.averaged ? ", moving average of the weights" : "",
                         checkpoint.path.string());
   if (settings.alone) {
-    tasks::use_library_of_run(path.string());
+    tasks::use_library_of_run(path.string(), true);
     name_fields(spec, checkpoint.task, checkpoint.networks->settings().critic_only);
   }
   return std::make_unique<PpoPolicy>(checkpoint.networks, std::move(spec));

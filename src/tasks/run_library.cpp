@@ -23,7 +23,7 @@ fs::path configuration_of(const std::string& path) {
 
 }  // namespace
 
-void use_library_of_run(const std::string& path) {
+void use_library_of_run(const std::string& path, bool own_task) {
   const fs::path file = configuration_of(path);
   if (file.empty()) return;
   const config::Json json = config::Json::parse(read_file(file), nullptr, false);
@@ -35,7 +35,7 @@ void use_library_of_run(const std::string& path) {
   if (library.empty() && json.is_object() && json.contains("rollout")) library = text_of(json.at("rollout"));
   use_library(library, file.parent_path().string());
   if (json.is_object() && json.contains("task") && json["task"].is_string())
-    use_kept_task(json["task"].get<std::string>(), file.parent_path(), true);
+    use_kept_task(json["task"].get<std::string>(), file.parent_path(), !own_task);
 }
 
 }  // namespace cohort::tasks

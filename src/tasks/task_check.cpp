@@ -449,7 +449,7 @@ std::vector<CheckRow> check_task(const MakeTask& make, const CheckSettings& sett
                                  player->spec().observations.size(), player->spec().action.width(),
                                  player->spec().reward_terms.size(), player->spec().horizon));
       },
-      "mend the task's constructor");
+      "mend what the task is made from: its file, or its constructor");
   row(
       "writes",
       [&] {
