@@ -107,6 +107,27 @@ TEST_F(ExportCommand, AnExportedPolicyFitsItsTaskAndActsAsItsRun) {
   EXPECT_NEAR(returns[0], returns[1], 1e-3 * std::abs(returns[0]));
 }
 
+TEST_F(ExportCommand, TheContractIsThatOfTheFileFromWhichThePolicyHasLearnt) {
+  const fs::path source = fs::path(COHORT_SOURCE_DIR) / "examples" / "tasks";
+  const std::string task = file("cartpole.yaml");
+  fs::copy_file(source / "cartpole.xml", file("cartpole.xml"));
+  fs::copy_file(source / "cartpole.yaml", task);
+  const Outcome run = cohort({"train", "ppo", "task=" + task, "name=file", "output_dir=" + file("outputs"), "n_envs=16",
+                              "num_steps_per_env=8", "max_iterations=1"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::string changed = text_of(task);
+  changed.replace(changed.find("scale: 1}"), 9, "scale: 0.5}");
+  std::ofstream(task) << changed;
+  const std::string path = file("outputs") + "/file/latest";
+  const Outcome written = cohort({"export", path, file("policy.onnx")});
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_NE(written.err.find("which has changed since"), std::string::npos) << written.err;
+  EXPECT_NE(written.out.find("cohort tasks " + task + " --check-policy"), std::string::npos) << written.out;
+  const Outcome checked = cohort({"tasks", task, "--check-policy", file("policy.onnx"), "--episodes", "2"});
+  EXPECT_EQ(checked.code, 1) << checked.out;
+  EXPECT_NE(checked.out.find("action scale  FAIL  slider 1 (here 0.5)"), std::string::npos) << checked.out;
+}
+
 TEST_F(ExportCommand, APolicyWithMemoryIsAFileWithMemory) {
   const std::string run_path = trained("gru", {"policy.class_name=ActorCriticRecurrent", "policy.rnn_hidden_dim=12",
                                                "policy.rnn_num_layers=2", "policy.critic_only=[cart_vel,pole_vel]"});
