@@ -86,6 +86,9 @@ struct TaskSettings {
   PictureSettings pictures;
   /// key=value of the task's own settings, e.g. reward=sparse; `cohort tasks NAME` lists them.
   std::vector<std::string> overrides;
+  /// For a learner: curricula go on from episode to episode. Otherwise an episode depends on its seed alone, at a
+  /// curriculum's end, so that an evaluation has the same figures whatever runs beside it.
+  bool learning = false;
   std::string registered_name = "";  ///< under which make_task() was asked for it, for messages
 };
 

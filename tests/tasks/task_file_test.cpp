@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -436,7 +437,8 @@ observations:
     high: base.position[2]
 curriculum: {terrain_levels: {max_init_terrain_level: 2}}
 )yaml");
-  const auto task = make_task(file, {.n_envs = 40}), other = make_task(file, {.n_envs = 40});
+  const auto task = make_task(file, {.n_envs = 40, .learning = true}),
+             other = make_task(file, {.n_envs = 40, .learning = true});
   const auto level = [](Task& of) {
     const TaskState state = of.save();
     const auto array = std::ranges::find(state, "terrain.level", &StateArray::name);
@@ -471,6 +473,17 @@ curriculum: {terrain_levels: {max_init_terrain_level: 2}}
   EXPECT_EQ(level(*task), level(*other)) << "a saved level goes on elsewhere";
   const std::vector<std::int32_t> second = level(*task);
   for (std::size_t e = 0; e < 40; ++e) EXPECT_EQ(second[e], e < 20 ? first[e] + 1 : std::max(first[e] - 1, 0)) << e;
+
+  // Where nobody learns, an episode is a function of its seed, whatever was played before; all levels are drawn.
+  const auto shown = make_task(file, {.n_envs = 40});
+  begin(*shown, 0);
+  const std::vector<float> start = dynamic_cast<SceneTask&>(*shown).scene().get_qpos();
+  for (std::uint64_t t = 0; t < 3; ++t) step(*shown, t);
+  begin(*shown, 100), begin(*shown, 0);
+  EXPECT_EQ(dynamic_cast<SceneTask&>(*shown).scene().get_qpos(), start);
+  std::set<int> rows;
+  for (std::size_t e = 0; e < 40; ++e) rows.insert(static_cast<int>(std::lround(start[e * nq] / 4)));
+  EXPECT_EQ(rows.size(), 5u) << "patches of 4 m, five levels";
 }
 
 TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {

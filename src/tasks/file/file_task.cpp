@@ -205,7 +205,7 @@ class FileTask final : public SceneTask {
         terminated_(success_.size()),
         truncated_(success_.size()),
         randomizer_(plan_->randomizations, scene(), spec().control_period),
-        walks_(plan_->terrain_levels.empty() ? 0 : static_cast<std::size_t>(n_envs())) {
+        walks_(plan_->terrain_levels.empty() || !settings.learning ? 0 : static_cast<std::size_t>(n_envs())) {
     if (plan_->terrain != nullptr && !plan_->terrain->is_flat()) {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
@@ -245,7 +245,7 @@ class FileTask final : public SceneTask {
 
   /// How far the robots have come, for the levels at which they begin again.
   void before_reset(std::span<const std::int32_t> envs) override {
-    if (plan_->terrain_levels.empty()) return;
+    if (walks_.empty()) return;
     const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
     const std::int64_t base = plan_->model.of_robot().free_qpos;
     const std::string command = "commands." + plan_->terrain_levels;
@@ -260,10 +260,10 @@ class FileTask final : public SceneTask {
     }
   }
 
-  /// The level at which an episode begins: by the curriculum, or drawn.
+  /// The level at which an episode begins: by the curriculum, or, where nobody learns, drawn from all.
   int level_of(int env, const RandomStream& draws) {
     const GeneratedTerrain& ground = *plan_->terrain;
-    if (plan_->terrain_levels.empty())
+    if (walks_.empty())
       return static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
     Walk& walk = walks_[static_cast<std::size_t>(env)];
     if (walk.begun == 0)
@@ -410,7 +410,7 @@ class FileTask final : public SceneTask {
     control_.visit(state, "control.", n);
     judge_.visit(state, "", n);
     randomizer_.visit(state);
-    if (!plan_->terrain_levels.empty()) {
+    if (!walks_.empty()) {
       state.add("terrain.begun", walks_, &Walk::begun);
       state.add("terrain.level", walks_, &Walk::level);
       state.add("terrain.from", walks_, &Walk::from);
