@@ -136,15 +136,16 @@ struct ReferenceFlags {
 /// Where no task is named: the one in which the first policy has learnt, with its settings; what is typed comes later and
 /// wins. Throws UsageError where none is known.
 void take_task_of_run(EvaluateArguments& arguments) {
-  const auto [task, settings] = tasks::task_of_run(arguments.policies.front());
-  if (task.empty())
+  const tasks::TaskOfRun task = tasks::task_of_run(arguments.policies.front());
+  if (task.name.empty())
     throw UsageError("either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
                      "task.)");
-  arguments.name = task;
+  arguments.name = task.name;
+  if (arguments.task.settings.engine.empty()) arguments.task.settings.engine = task.engine;
   auto& overrides = arguments.task.settings.overrides;
-  overrides.insert(overrides.begin(), settings.begin(), settings.end());
-  log::info("task {}{}, in which {} has learnt", task, settings.empty() ? "" : " " + join(settings, " "),
-            arguments.policies.front());
+  overrides.insert(overrides.begin(), task.settings.begin(), task.settings.end());
+  log::info("task {}{}, in which {} has learnt", task.name,
+            task.settings.empty() ? "" : " " + join(task.settings, " "), arguments.policies.front());
 }
 
 int run_evaluate(const std::vector<std::string>& words) {

@@ -1,7 +1,6 @@
 /// The library of tasks that a run has learnt one of, and which.
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace cohort::tasks {
@@ -12,8 +11,13 @@ namespace cohort::tasks {
 /// own_task: of a task from a file the run's copy is meant, also where the file is still there: what the run has learnt.
 void use_library_of_run(const std::string& path, bool own_task = false);
 
-/// The task in which the run of `path` (or of one of its checkpoints) has learnt, or in which its rollouts are, and that
-/// task's settings key=value. Empty where the run names none.
-std::pair<std::string, std::vector<std::string>> task_of_run(const std::string& path);
+struct TaskOfRun {
+  std::string name, engine;
+  std::vector<std::string> settings;  ///< key=value
+};
+
+/// The task in which the run of `path` (or of one of its checkpoints) has learnt, or in which its rollouts are. The name
+/// is empty where the run names none.
+TaskOfRun task_of_run(const std::string& path);
 
 }  // namespace cohort::tasks
