@@ -7,6 +7,7 @@
 #include "cli/check_rows.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/tasks_new.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/format.h"
@@ -164,9 +165,10 @@ void save_picture(const std::string& name, tasks::TaskSettings settings, const P
 }
 
 int run_tasks(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "new") return run_tasks_new({arguments.begin() + 1, arguments.end()});
   std::string name;
   tasks::TaskSettings settings;
-  CLI::App app("Lists the tasks, or shows one.", "cohort tasks");
+  CLI::App app("Lists the tasks, or shows one. `cohort tasks new FILE --robot ROBOT` writes one.", "cohort tasks");
   app.add_option("NAME", name, "task to show, by name or file (my_task.yaml); without it all are listed");
   app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
   app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")

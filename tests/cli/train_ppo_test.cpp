@@ -51,6 +51,19 @@ TEST_F(TrainPpo, ARunEndsWhereItsReturnIsReachedAndSaysTheTermsAsOftenAsToldTo) 
   EXPECT_EQ(lines_of(text_of(latest("short") / "metrics.jsonl")).size(), 5u);
 }
 
+TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
+  for (const char* robot : {"quadruped", "cartpole"}) {
+    const std::string file = (folder_.path() / (std::string(robot) + "_new.yaml")).string();
+    const Outcome written = run({cohort_path(), "tasks", "new", file, "--robot",
+                                 COHORT_SOURCE_DIR "/examples/tasks/" + std::string(robot) + ".xml"});
+    ASSERT_EQ(written.code, 0) << written.err;
+    EXPECT_NE(written.out.find("cohort train ppo task=" + file), std::string::npos) << written.out;
+    const Outcome trained = train(robot, {"max_iterations=2"}, file);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_EQ(lines_of(text_of(latest(robot) / "metrics.jsonl")).size(), 2u);
+  }
+}
+
 TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnAsItWas) {
   const auto rates = [this](const std::string& name) {
     std::vector<double> found;

@@ -108,6 +108,7 @@ class Quantities final : public terms::Names {
   terms::Expr field(sim::Field field, std::vector<int> values, int cols = 0);
   terms::Expr left(sim::Field field, std::vector<int> values, int cols = 0);
   std::vector<int> links_of(const std::vector<terms::Argument>& arguments, const std::string& what) const;
+  terms::Expr of_sites(const std::string& name, const std::vector<terms::Argument>& arguments);
   std::vector<std::string> texts_of(const std::string& name, const std::vector<terms::Argument>& arguments) const;
   /// What events draw for the task itself.
   bool task_quantity(const std::string& name, const std::vector<terms::Argument>& arguments, terms::Expr& value);
