@@ -587,6 +587,43 @@ observations: {policy: {sole: {term: foot_height, sites: left_soul}}}
   EXPECT_NE(said.find("no site matches 'left_soul', did you mean 'left_sole'?; there are"), std::string::npos) << said;
 }
 
+TEST_F(TaskFile, AFileIncludesAnotherAndSaysWhatIsOtherwise) {
+  fs::create_directories(folder_.path() / "below");
+  const std::string file = write("below/other.yaml", R"yaml(
+include: ../everything.yaml
+scene: {ball: null}
+observations: {policy: {ball: null}}
+events: {ball: null}
+rewards: {action_rate_l2: -0.5}
+)yaml");
+  everything();
+  const auto one = make_task((folder_.path() / "everything.yaml").string(), {.n_envs = 2});
+  const auto other = make_task(file, {.n_envs = 2});
+  EXPECT_EQ(other->spec().observations.size(), one->spec().observations.size() - 1);
+  EXPECT_EQ(other->spec().reward_terms, one->spec().reward_terms);
+  begin(*one, 4), begin(*other, 4);
+  step(*one, 0), step(*other, 0);
+  const auto rate = static_cast<std::size_t>(
+      std::ranges::find(one->spec().reward_terms, "action_rate_l2") - one->spec().reward_terms.begin());
+  const float before = one->reward_terms().span<float>()[rate];
+  EXPECT_LT(before, 0);
+  EXPECT_FLOAT_EQ(other->reward_terms().span<float>()[rate], 5 * before);
+  // A run keeps the whole.
+  keep_task(file, folder_.path() / "run");
+  fs::remove(folder_.path() / "everything.yaml");
+  EXPECT_NE(message_of([&] { make_task(file, {}); }).find("include: there is no file"), std::string::npos);
+  use_kept_task(file, folder_.path() / "run", false);
+  EXPECT_EQ(make_task(file, {.n_envs = 2})->spec().reward_terms, one->spec().reward_terms);
+}
+
+TEST_F(TaskFile, FilesThatIncludeEachOtherAreACircle) {
+  write("a.yaml", "include: b.yaml");
+  const std::string file = write("b.yaml", "include: a.yaml");
+  EXPECT_NE(message_of([&] { make_task(file, {}); }).find("a circle"), std::string::npos);
+  EXPECT_NE(message_of([&] { make_task(write("c.yaml", "include: [1]"), {}); }).find("the name of one task file"),
+            std::string::npos);
+}
+
 TEST_F(TaskFile, EveryNamedTermCanBeRead) {
   // The parameters that terms need.
   const nlohmann::json kGiven{{"std", 0.5},          {"std_standing", 0.1},   {"std_walking", 0.2},

@@ -34,7 +34,7 @@ std::map<std::string, std::string>& kept_tasks() {
   return all;
 }
 
-Json read_content(const std::string& path) {
+Json read_one(const std::string& path) {
   COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
   const std::string suffix = fs::path(path).extension().string();
   if (suffix != ".json") {
@@ -51,6 +51,39 @@ Json read_content(const std::string& path) {
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: {}", path, e.what()));
   }
+}
+
+/// Names of model files, relative to the folder `from` of the file that has them, as one in `to` names them.
+void move_paths(Json& content, const fs::path& from, const fs::path& to) {
+  if (!content.contains("scene") || !content["scene"].is_object()) return;
+  for (auto& [name, entity] : content["scene"].items()) {
+    if (!entity.is_object()) continue;
+    for (const char* kind : {"mjcf", "urdf", "mesh"}) {
+      if (!entity.contains(kind) || !entity[kind].is_string()) continue;
+      const fs::path file = entity[kind].get<std::string>();
+      if (file.is_relative()) entity[kind] = (from / file).lexically_proximate(to).generic_string();
+    }
+  }
+}
+
+/// With what it includes below its own; null takes away what an included file has. including: files that are being read.
+Json read_content(const std::string& path, std::vector<fs::path> including = {}) {
+  Json content = read_one(path);
+  if (!content.is_object() || !content.contains("include")) return content;
+  const Json include = content["include"];
+  COHORT_THROW_UNLESS(include.is_string(), "{}: include is {}: the name of one task file", path, include.dump());
+  content.erase("include");
+  const fs::path folder = fs::path(path).parent_path(), other = folder / include.get<std::string>();
+  COHORT_THROW_UNLESS(fs::exists(other), "{}: include: there is no file '{}'; paths are relative to the task's file",
+                      path, other.string());
+  including.push_back(fs::weakly_canonical(path));
+  COHORT_THROW_UNLESS(std::ranges::find(including, fs::weakly_canonical(other)) == including.end(),
+                      "{}: include: '{}' is included by what it includes: a circle", path, include.get<std::string>());
+  Json whole = read_content(other.string(), including);
+  COHORT_THROW_UNLESS(whole.is_object(), "{}: include: '{}' is no task file: an object is", path, other.string());
+  move_paths(whole, other.parent_path(), folder);
+  whole.merge_patch(content);
+  return whole;
 }
 
 /// The file that is read for this one.
@@ -475,7 +508,11 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
   kept_tasks()[task] = copy.string();
   std::string changed = there ? "" : ", which is not there any more";
   if (there) {
-    const std::string content = format("{:016x}", fnv1a(read_content(task).dump()));
+    std::string content;
+    try {
+      content = format("{:016x}", fnv1a(read_content(task).dump()));
+    } catch (const Error&) {  // what it includes is not there any more
+    }
     if (read_content(copy.string()).at("kept").value("content", "") != content) changed = ", which has changed since";
   }
   if (!changed.empty()) log::info("the task is the one that {} keeps, instead of {}{}", run.string(), task, changed);
@@ -491,9 +528,7 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
 }
 
 std::string task_file_content(const std::string& path) {
-  const std::string file = present(path);
-  COHORT_THROW_UNLESS(fs::exists(file), "there is no task's file '{}'", path);
-  return read_file(file);
+  return read_content(present(path)).dump();
 }
 
 TaskEntry task_of_file(const std::string& named) {
