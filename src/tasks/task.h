@@ -34,6 +34,7 @@ class Fields;
 namespace cohort::tasks {
 
 class Actor;
+class OnDevice;
 struct TaskContract;
 
 struct ActionSpec {
@@ -121,6 +122,10 @@ class Task : public Observations {
   virtual ArrayView broken() = 0;
   /// (n_envs, terms) float32 of spec().reward_terms, whose sum the reward is.
   virtual ArrayView reward_terms();
+
+  /// Where the environments are in a device's memory (tasks/on_device.h): then step() takes actions there, too, and
+  /// copies nothing to the host. Null: device()'s memory is all there is.
+  virtual OnDevice* on_device() { return nullptr; }
 
   /// The present picture of one environment for a video, upright: (height, width, 3) uint8 in host memory, valid until
   /// the next call. What picture() gives stays the same to the bit. A task that draws at one size only shows that,

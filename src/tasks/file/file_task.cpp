@@ -14,6 +14,7 @@
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
 #include "tasks/events/randomizer.h"
+#include "tasks/file/device_loop.h"
 #include "tasks/file/file_plan.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
@@ -164,6 +165,8 @@ class Evaluator {
     return 0;
   }
 
+  DeviceLoop::HostMemory host_memory() { return {&memory_, n_pad_}; }
+
   void visit(StateVisitor& state, const std::string& prefix, int n_envs) {
     for (const terms::MemorySlot& slot : slots_) {
       ArrayView rows = make_view(memory_.data() + slot.first * n_pad_, {n_envs, slot.rows});
@@ -243,6 +246,21 @@ class FileTask final : public SceneTask {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
     }
+    if (scene().options().device.kind != DeviceKind::kCuda) return;
+    DeviceLoop::Rules rules{.horizon = spec().horizon,
+                            .clips = clips_actions(),
+                            .sparse = is_sparse(),
+                            .ends_on_success = own.end_on_success,
+                            .terms = static_cast<std::int64_t>(spec().reward_terms.size()),
+                            .scales = term_scales()};
+    auto there = std::make_unique<DeviceLoop>(*plan_, scene(), randomizer_, rules, keys_, n_pad_,
+                                              control_.host_memory(), judge_.host_memory());
+    there_ = there.get();
+    compute_on(std::move(there));
+    for (const Randomization& event : plan_->randomizations)
+      for (const Randomization::Write& write : event.writes)
+        sends_task_values_ = sends_task_values_ || (event.mode == Randomization::kInterval &&
+                                                    write.place == Randomization::Write::kTask);
   }
 
   void start(int env, const RandomStream& random, Start& start) override {
@@ -274,22 +292,35 @@ class FileTask final : public SceneTask {
     random_keys_.clear();
     for (int env = 0; env < n_envs(); ++env) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
     randomizer_.step(steps(), random_keys_);
+    if (sends_task_values_) there_->send_task_values();
   }
 
   /// How far the robots have come, for the levels at which they begin again.
   void before_reset(std::span<const std::int32_t> envs) override {
     if (walks_.empty()) return;
-    const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
-    const std::int64_t base = plan_->model.of_robot().free_qpos;
+    const int base = plan_->model.of_robot().free_qpos;
     const std::string command = "commands." + plan_->terrain_levels;
-    for (const std::int32_t env : envs) {
-      Walk& walk = walks_[static_cast<std::size_t>(env)];
-      walk.ended = walk.begun != 0 && steps()[static_cast<std::size_t>(env)] > 0;
+    const std::size_t count = envs.size();
+    // Positions x and y, then the command's x and y, [4][envs]: of these environments alone.
+    std::vector<double> numbers;
+    if (there_ != nullptr) {
+      for (const float x : there_->read_field(sim::Field::kQpos, base, 2, envs)) numbers.push_back(static_cast<double>(x));
+      for (const float x : there_->read_memory(command, 2, envs)) numbers.push_back(static_cast<double>(x));
+    } else {
+      const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
+      for (int axis = 0; axis < 2; ++axis)
+        for (const std::int32_t env : envs) numbers.push_back(real_at(qpos, env, base + axis));
+      for (int axis = 0; axis < 2; ++axis)
+        for (const std::int32_t env : envs)
+          numbers.push_back(static_cast<double>(judge_.remembered(command, axis, env)));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      Walk& walk = walks_[static_cast<std::size_t>(envs[i])];
+      walk.ended = walk.begun != 0 && steps()[static_cast<std::size_t>(envs[i])] > 0;
       if (!walk.ended) continue;
-      walk.distance = std::hypot(real_at(qpos, env, base) - walk.from[0], real_at(qpos, env, base + 1) - walk.from[1]);
-      walk.commanded = std::hypot(static_cast<double>(judge_.remembered(command, 0, env)),
-                                  static_cast<double>(judge_.remembered(command, 1, env))) *
-                       plan_->spec.control_period * static_cast<double>(spec().horizon);
+      walk.distance = std::hypot(numbers[i] - walk.from[0], numbers[count + i] - walk.from[1]);
+      walk.commanded = std::hypot(numbers[2 * count + i], numbers[3 * count + i]) * plan_->spec.control_period *
+                       static_cast<double>(spec().horizon);
     }
   }
 
@@ -437,6 +468,7 @@ class FileTask final : public SceneTask {
 
   void visit_variables(StateVisitor& state) override {
     const int n = n_envs();
+    if (there_ != nullptr && !state.loads()) there_->save_memories();
     ArrayView keys = make_view(reinterpret_cast<std::int32_t*>(keys_.data()), {n, 2});
     keys.strides[0] = 1, keys.strides[1] = n_pad_;
     state.add("key", keys);
@@ -448,6 +480,7 @@ class FileTask final : public SceneTask {
       state.add("terrain.level", walks_, &Walk::level);
       state.add("terrain.from", walks_, &Walk::from);
     }
+    if (there_ != nullptr && state.loads()) there_->load_memories();
   }
 
   // What one environment at a time would do: ranges do it.
@@ -474,6 +507,8 @@ class FileTask final : public SceneTask {
   Randomizer randomizer_;
   std::vector<Walk> walks_;
   std::vector<std::uint64_t> random_keys_;  // scratch
+  DeviceLoop* there_ = nullptr;             // what computes the environments where the engine is on a device
+  bool sends_task_values_ = false;          // an event changes them while an episode runs
 };
 
 }  // namespace

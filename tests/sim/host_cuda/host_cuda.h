@@ -17,6 +17,7 @@ struct Counts {
   int graphs = 0;          ///< likewise, of all devices
   int launches = 0;        ///< of kernels
   int default_stream = 0;  ///< pieces of work put on the default stream, of all devices
+  long long uploaded = 0, downloaded = 0;  ///< bytes to the device, and to the host
 };
 Counts counts(int device);
 
