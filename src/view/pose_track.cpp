@@ -102,7 +102,9 @@ PoseTrack::PoseTrack(sim::Scene& scene, std::vector<std::int32_t> envs, double f
 
 void PoseTrack::add(double time, const std::map<std::string, std::vector<float>>& curves) {
   constexpr double kRounding = 1e-6;
-  if (!time_.empty() && time < static_cast<double>(time_.back()) + interval_ * (1 - kRounding) - kRounding) return;
+  if (!time_.empty() && time < due_ - kRounding) return;
+  if (time_.empty()) due_ = time;
+  while (due_ <= time + kRounding) due_ += interval_;
   keep(time, curves);
 }
 

@@ -62,7 +62,7 @@ class PoseTrack {
   void thin_out();
 
   PoseReader reader_;
-  double interval_;
+  double interval_, due_ = 0;  ///< s
   std::size_t max_frames_;
   std::vector<float> time_, pos_, quat_;  ///< (frames), (frames, envs, links, 3), (frames, envs, links, 4)
   std::map<std::string, std::vector<float>> curves_;  ///< (frames, envs)

@@ -36,39 +36,22 @@ std::uint64_t cell_of(const Box& box, const float* p, float size) {
   return key;
 }
 
-/// Which of six sides a normal faces most.
-std::uint64_t side_of(const float* n) {
-  std::size_t axis = 0;
-  for (std::size_t k = 1; k < 3; ++k)
-    if (std::abs(n[k]) > std::abs(n[axis])) axis = k;
-  return 2 * axis + (n[axis] < 0);
-}
-
 struct Mean {
   std::array<double, 3> sum{};
   double count = 0;
 };
 
 struct VertexKey {
-  std::uint64_t cell, rest, texture;
+  std::uint64_t position, normal, texture;
   bool operator==(const VertexKey&) const = default;
 };
 struct VertexHash {
   std::size_t operator()(const VertexKey& k) const {
-    std::uint64_t h = k.cell * 0x9e3779b97f4a7c15u;
-    h = (h ^ h >> 29 ^ k.rest) * 0xbf58476d1ce4e5b9u;
+    std::uint64_t h = k.position * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29 ^ k.normal) * 0xbf58476d1ce4e5b9u;
     return static_cast<std::size_t>((h ^ h >> 32 ^ k.texture) * 0x94d049bb133111ebu);
   }
 };
-
-std::uint64_t packed(std::int8_t a, std::int8_t b, std::int8_t c) {
-  const auto byte = [](std::int8_t x) { return static_cast<std::uint64_t>(static_cast<std::uint8_t>(x)); };
-  return byte(a) << 16 | byte(b) << 8 | byte(c);
-}
-
-std::int8_t small_normal(double x) {
-  return static_cast<std::int8_t>(std::lround(127 * std::clamp(x, -1.0, 1.0)));
-}
 
 /// Triangles that keep three different cells.
 std::size_t triangles_left(const Box& box, std::span<const float> corner, float size) {
@@ -92,6 +75,81 @@ float cell_size(const Box& box, std::span<const float> corner, std::size_t max_t
   return coarse;
 }
 
+/// Triangles as corners, normals and texture coordinates in a row.
+struct Corners {
+  std::vector<float> corner, normal, texcoord;
+};
+
+using Vec = std::array<double, 3>;
+Vec minus(const Vec& a, const Vec& b) {
+  return {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
+}
+double product(const Vec& a, const Vec& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+Vec across(const Vec& a, const Vec& b) {
+  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
+}
+
+/// Cells' means instead of corners. Normals are made anew: at each corner the mean of the faces around it that lie
+/// within 40 degrees, so that edges stay sharp; what the old ones said decides which way a face looks.
+Corners clustered(std::span<const float> corner, std::span<const float> normal, std::span<const float> texcoord,
+                  const Box& box, float size) {
+  constexpr double kSmooth = 0.766;
+  std::unordered_map<std::uint64_t, Mean> mean;
+  for (std::size_t i = 0; i < corner.size(); i += 3) {
+    Mean& m = mean[cell_of(box, &corner[i], size)];
+    for (std::size_t k = 0; k < 3; ++k) m.sum[k] += static_cast<double>(corner[i + k]);
+    ++m.count;
+  }
+  struct Face {
+    std::size_t first;  ///< of its corners
+    std::array<std::uint64_t, 3> cell;
+    Vec area;  ///< along its normal, twice the area long
+  };
+  std::vector<Face> faces;
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> around;
+  const auto place = [&](std::uint64_t cell) {
+    const Mean& m = mean[cell];
+    return Vec{m.sum[0] / m.count, m.sum[1] / m.count, m.sum[2] / m.count};
+  };
+  for (std::size_t t = 0; t < corner.size(); t += 9) {
+    Face f{t / 3, {}, {}};
+    for (std::size_t k = 0; k < 3; ++k) f.cell[k] = cell_of(box, &corner[t + 3 * k], size);
+    if (f.cell[0] == f.cell[1] || f.cell[1] == f.cell[2] || f.cell[0] == f.cell[2]) continue;
+    const Vec a = place(f.cell[0]);
+    f.area = across(minus(place(f.cell[1]), a), minus(place(f.cell[2]), a));
+    Vec old{};
+    for (std::size_t k = 0; k < 9; ++k) old[k % 3] += static_cast<double>(normal[t + k]);
+    if (product(f.area, old) < 0)
+      for (double& x : f.area) x = -x;
+    for (const std::uint64_t cell : f.cell) around[cell].push_back(faces.size());
+    faces.push_back(f);
+  }
+  Corners out;
+  for (const Face& f : faces) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      const Vec p = place(f.cell[k]);
+      Vec sum{};
+      for (const std::size_t other : around[f.cell[k]]) {
+        const Vec& n = faces[other].area;
+        const double along = product(n, f.area);
+        if (along < kSmooth * std::sqrt(product(n, n) * product(f.area, f.area))) continue;
+        for (std::size_t i = 0; i < 3; ++i) sum[i] += n[i];
+      }
+      const double length = std::sqrt(product(sum, sum));
+      for (std::size_t i = 0; i < 3; ++i) {
+        out.corner.push_back(static_cast<float>(p[i]));
+        out.normal.push_back(static_cast<float>(length > 0 ? sum[i] / length : 0));
+      }
+      if (texcoord.empty()) continue;
+      const float* from = &texcoord[2 * (f.first + k)];
+      out.texcoord.insert(out.texcoord.end(), from, from + 2);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 ThinMesh thin_mesh(std::span<const float> corner, std::span<const float> normal, std::span<const float> texcoord,
@@ -99,64 +157,34 @@ ThinMesh thin_mesh(std::span<const float> corner, std::span<const float> normal,
   ThinMesh out;
   if (corner.empty()) return out;
   const Box box = box_of(corner);
+  Corners fewer;
+  if (corner.size() / 9 > max_triangles) {
+    fewer = clustered(corner, normal, texcoord, box, cell_size(box, corner, max_triangles));
+    corner = fewer.corner, normal = fewer.normal, texcoord = fewer.texcoord;
+  }
   out.low = box.low, out.high = box.high;
-  const std::size_t corners = corner.size() / 3;
-  const bool thin = corners / 3 > max_triangles;
-  const float size = thin ? cell_size(box, corner, max_triangles) : 0;
-
-  std::array<float, 3> scale;
-  for (std::size_t k = 0; k < 3; ++k) scale[k] = box.side(k) > 0 ? kPositionSteps / box.side(k) : 0;
-  const auto step = [&](double x, std::size_t k) {
-    return static_cast<std::uint16_t>(std::lround((x - static_cast<double>(box.low[k])) * static_cast<double>(scale[k])));
-  };
-  std::unordered_map<std::uint64_t, Mean> position;  // of each cell, where some are thinned
-  if (thin) {
-    for (std::size_t i = 0; i < corners; ++i) {
-      Mean& mean = position[cell_of(box, &corner[3 * i], size)];
-      for (std::size_t k = 0; k < 3; ++k) mean.sum[k] += static_cast<double>(corner[3 * i + k]);
-      ++mean.count;
-    }
-  }
   std::unordered_map<VertexKey, std::uint32_t, VertexHash> number;
-  std::vector<Mean> normals;
-  std::vector<std::uint32_t> vertex(corners);
-  for (std::size_t i = 0; i < corners; ++i) {
-    const float *p = &corner[3 * i], *n = &normal[3 * i];
+  for (std::size_t i = 0; i < corner.size() / 3; ++i) {
     std::array<std::uint16_t, 3> at;
+    std::array<std::int8_t, 3> way;
     VertexKey key{};
-    if (thin) {
-      key.cell = cell_of(box, p, size), key.rest = side_of(n);
-      const Mean& mean = position[key.cell];
-      for (std::size_t k = 0; k < 3; ++k) at[k] = step(mean.sum[k] / mean.count, k);
-    } else {
-      for (std::size_t k = 0; k < 3; ++k) at[k] = step(static_cast<double>(p[k]), k), key.cell = key.cell << 16 | at[k];
-      const auto small = [&](std::size_t k) { return small_normal(static_cast<double>(n[k])); };
-      key.rest = packed(small(0), small(1), small(2));
+    for (std::size_t k = 0; k < 3; ++k) {
+      const float part = box.side(k) > 0 ? (corner[3 * i + k] - box.low[k]) / box.side(k) : 0;
+      at[k] = static_cast<std::uint16_t>(std::lround(kPositionSteps * std::clamp(part, 0.0f, 1.0f)));
+      way[k] = static_cast<std::int8_t>(std::lround(127 * std::clamp(normal[3 * i + k], -1.0f, 1.0f)));
+      key.position = key.position << 16 | at[k];
+      key.normal = key.normal << 8 | static_cast<std::uint8_t>(way[k]);
     }
-    if (!texcoord.empty()) {  // to a 2048th of the picture
-      const auto part = [&](std::size_t k) {
-        return static_cast<std::uint64_t>(static_cast<std::uint32_t>(std::lround(texcoord[2 * i + k] * 2048.0f)));
-      };
-      key.texture = part(0) << 32 | (part(1) & 0xffffffffu);
+    if (!texcoord.empty()) {  // to a 4096th of the picture
+      for (std::size_t k = 0; k < 2; ++k)
+        key.texture = key.texture << 32 | static_cast<std::uint32_t>(std::lround(texcoord[2 * i + k] * 4096));
     }
-    const auto [found, is_new] = number.try_emplace(key, static_cast<std::uint32_t>(normals.size()));
-    vertex[i] = found->second;
-    if (is_new) {
-      normals.emplace_back();
-      out.position.insert(out.position.end(), at.begin(), at.end());
-      if (!texcoord.empty()) out.texcoord.insert(out.texcoord.end(), &texcoord[2 * i], &texcoord[2 * i] + 2);
-    }
-    Mean& mean = normals[found->second];
-    for (std::size_t k = 0; k < 3; ++k) mean.sum[k] += static_cast<double>(n[k]);
-  }
-  for (const Mean& mean : normals) {
-    const double length = std::sqrt(mean.sum[0] * mean.sum[0] + mean.sum[1] * mean.sum[1] + mean.sum[2] * mean.sum[2]);
-    for (const double x : mean.sum) out.normal.push_back(small_normal(length > 0 ? x / length : 0));
-  }
-  for (std::size_t t = 0; t < corners; t += 3) {
-    const auto place = [&](std::size_t k) { return thin ? cell_of(box, &corner[3 * (t + k)], size) : k; };
-    if (thin && (place(0) == place(1) || place(1) == place(2) || place(0) == place(2))) continue;
-    out.index.insert(out.index.end(), &vertex[t], &vertex[t] + 3);
+    const auto [found, is_new] = number.try_emplace(key, static_cast<std::uint32_t>(number.size()));
+    out.index.push_back(found->second);
+    if (!is_new) continue;
+    out.position.insert(out.position.end(), at.begin(), at.end());
+    out.normal.insert(out.normal.end(), way.begin(), way.end());
+    if (!texcoord.empty()) out.texcoord.insert(out.texcoord.end(), &texcoord[2 * i], &texcoord[2 * i] + 2);
   }
   return out;
 }

@@ -18,7 +18,7 @@ struct ThinMesh {
 
 /// corner, normal: (triangles, 3, 3); texcoord: (triangles, 3, 2) or empty. Above max_triangles the vertices of a grid's
 /// cell become one, at their mean (vertex clustering: Rossignac and Borrel 1993), on the finest grid that leaves few
-/// enough; normals of different sides of the cell stay apart, so that edges stay sharp.
+/// enough; their normals are made anew.
 ThinMesh thin_mesh(std::span<const float> corner, std::span<const float> normal, std::span<const float> texcoord,
                    std::size_t max_triangles);
 

@@ -184,7 +184,8 @@ class Drawing {
       for (const env of g.endless ? envs.slice(0, 1) : envs) {
         // What is blended is sorted, so each of it is by itself.
         const key = `${g.mesh === undefined ? g.shape : g.mesh}|${g.texture}|${clear ? `${env} ${number}` : ''}`;
-        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], plane: g.shape === 'plane' });
+        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], plane: g.shape === 'plane',
+          mesh: g.mesh !== undefined });
         groups.get(key).values.push(...this.instance(g, env, number, places(env)));
       }
     });
@@ -261,10 +262,13 @@ class Drawing {
         if (group.clear || group.plane) gl.enable(gl.BLEND); else gl.disable(gl.BLEND);
         gl.depthMask(!group.clear);
       }
+      // Of meshes only the front is seen, as with the ray caster; of walls thinned to one surface it is the outer side.
+      if (group.mesh) gl.enable(gl.CULL_FACE); else gl.disable(gl.CULL_FACE);
       gl.bindVertexArray(group.array);
       gl.drawElementsInstanced(gl.TRIANGLES, group.elements, gl.UNSIGNED_INT, 0, group.instances);
     }
     gl.bindVertexArray(null);
+    gl.disable(gl.CULL_FACE);
     gl.disable(gl.BLEND);
     gl.depthMask(true);
   }
