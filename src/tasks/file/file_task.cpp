@@ -15,6 +15,7 @@
 #include "sim/cpu/engine.h"
 #include "tasks/events/randomizer.h"
 #include "tasks/file/file_plan.h"
+#include "tasks/file/library_files.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
 #include "tasks/terrain/terrain_level.h"
@@ -34,8 +35,13 @@ std::map<std::string, std::string>& kept_tasks() {
   return all;
 }
 
-Json read_content(const std::string& path) {
-  COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
+bool is_there(const std::string& path) {
+  return !library_text(path).empty() || fs::exists(path);
+}
+
+Json read_file_alone(const std::string& path) {
+  COHORT_THROW_UNLESS(is_there(path), "there is no task's file '{}'", path);
+  if (const std::string_view text = library_text(path); !text.empty()) return read_yaml(std::string(text), path);
   const std::string suffix = fs::path(path).extension().string();
   if (suffix != ".json") {
     try {
@@ -51,6 +57,35 @@ Json read_content(const std::string& path) {
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: {}", path, e.what()));
   }
+}
+
+/// Models of an included file lie beside it.
+void move_models(Json& content, const fs::path& folder) {
+  if (!content.is_object() || !content.contains("scene") || !content["scene"].is_object()) return;
+  for (auto& [name, entity] : content["scene"].items())
+    for (const char* kind : {"mjcf", "urdf", "mesh"})
+      if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
+        if (const fs::path file = entity[kind].get<std::string>(); file.is_relative())
+          entity[kind] = (folder / file).string();
+}
+
+/// The file's content, on top of the file that it includes. includers: that lead here.
+Json read_content(const std::string& path, std::vector<std::string> includers = {}) {
+  Json content = read_file_alone(path);
+  if (!content.is_object() || !content.contains("include")) return content;
+  COHORT_THROW_UNLESS(content["include"].is_string(), "{}: include is the path of another task's file", path);
+  includers.push_back(fs::weakly_canonical(path).string());
+  const fs::path other = content["include"].get<std::string>();
+  const std::string file = (other.is_absolute() ? other : fs::path(path).parent_path() / other).string();
+  COHORT_THROW_UNLESS(std::ranges::find(includers, fs::weakly_canonical(file).string()) == includers.end(),
+                      "{}: includes {}, which includes it: one of them has to stand alone", path, file);
+  COHORT_THROW_UNLESS(is_there(file), "{}: includes {}, which is not there; paths are relative to the file", path,
+                      file);
+  Json below = read_content(file, includers);
+  if (!other.parent_path().empty()) move_models(below, fs::absolute(file).parent_path());
+  content.erase("include");
+  below.merge_patch(content);
+  return below;
 }
 
 /// The file that is read for this one.
@@ -197,6 +232,7 @@ class FileTask final : public SceneTask {
         n_pad_((n_envs() + kRange - 1) / kRange * kRange),
         control_(plan_->control, plan_->control_arrays, plan_->control_memories, n_pad_),
         judge_(plan_->judge, plan_->judge_arrays, plan_->judge_memories, n_pad_),
+        expert_(plan_->expert, plan_->expert_arrays, {}, n_pad_),
         keys_(2 * static_cast<std::size_t>(n_pad_)),
         step_counts_(static_cast<std::size_t>(n_pad_)),
         active_(static_cast<std::size_t>(n_pad_)),
@@ -354,6 +390,10 @@ class FileTask final : public SceneTask {
           return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
+        case ArrayPlace::kExpert:
+          expert_actions_.resize(static_cast<std::size_t>(n_pad_) * plan_->spec.action.names.size());
+          return own(expert_actions_.data(), ArrayType::kFloat,
+                     static_cast<long long>(plan_->spec.action.names.size()));
         case ArrayPlace::kSuccess:
           return own(success_.data(), ArrayType::kUInt8, 1);
         case ArrayPlace::kTerminated:
@@ -365,6 +405,7 @@ class FileTask final : public SceneTask {
     };
     control_.bind(place);
     judge_.bind(place);
+    expert_.bind(place);
   }
 
   void control_range(int first, int last) override {
@@ -417,6 +458,17 @@ class FileTask final : public SceneTask {
     }
   }
 
+  void expert(int env, const EnvState&, std::span<float> action) override {
+    const auto e = static_cast<std::size_t>(env);
+    step_counts_[e] = steps()[e];
+    std::fill(active_.begin(), active_.end(), 0);
+    active_[e] = 1;
+    const int first = env / kRange * kRange;
+    expert_.run(keys_.data(), step_counts_.data(), active_.data(), first, first + kRange);
+    const std::size_t width = plan_->spec.action.names.size();
+    std::copy_n(expert_actions_.begin() + static_cast<std::ptrdiff_t>(e * width), width, action.begin());
+  }
+
   // What one environment at a time would do: ranges do it.
   void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
   void observe(int, const EnvState&, ObservationRows&) override {}
@@ -432,11 +484,11 @@ class FileTask final : public SceneTask {
 
   std::unique_ptr<FilePlan> plan_;
   std::int64_t n_pad_;
-  Evaluator control_, judge_;
+  Evaluator control_, judge_, expert_;
   std::vector<std::uint32_t> keys_;  // [2][environment]
   std::vector<std::int64_t> step_counts_;
   std::vector<unsigned char> active_;
-  std::vector<float> terms_;
+  std::vector<float> terms_, expert_actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_;
   Randomizer randomizer_;
   std::vector<Walk> walks_;
@@ -448,6 +500,7 @@ class FileTask final : public SceneTask {
 void describe(config::Fields& fields, FileTaskSettings& s) {
   describe(fields, static_cast<SceneTaskSettings&>(s));
   fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+  describe_file_settings(fields, s.of_file);
 }
 
 bool is_task_file(const std::string& name) {
@@ -483,10 +536,12 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
 
 std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
   const std::string path = present(named);
+  Json content = read_content(path);
   FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
   FileTaskSettings first = own;
   read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, read_content(path), first.play, first.horizon);
+  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 
@@ -498,14 +553,32 @@ std::string task_file_content(const std::string& path) {
 
 TaskEntry task_of_file(const std::string& named) {
   const std::string path = present(named);
-  const FilePlan plan = plan_of_file(path, read_content(path), false);
+  const Json content = read_content(path);
+  const FilePlan plan = plan_of_file(path, content, false);
   FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
   own.horizon = plan.spec.horizon;
   return {.name = named,
           .summary = plan.spec.summary,
           .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
           .settings = [own] { return fields_of(own); },
           .ppo = plan.ppo};
+}
+
+void register_library_task(const std::string& file) {
+  [[maybe_unused]] const std::string path = kLibrary + file;
+#ifdef COHORT_HAS_YAML
+  const Json content = read_content(path);
+  FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
+  const Json& time = content.at("simulation");
+  own.horizon = std::llround(time.at("episode_length_s").get<double>() / time.at("control_period").get<double>());
+  register_task({.name = task_title(file),
+                 .summary = content.value("summary", ""),
+                 .make = [path](const TaskSettings& s) { return make_file_task(path, s); },
+                 .settings = [own] { return fields_of(own); },
+                 .ppo = ppo_words(content)});
+#endif
 }
 
 }  // namespace cohort::tasks
