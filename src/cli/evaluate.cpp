@@ -138,14 +138,15 @@ struct ReferenceFlags {
 void take_task_of_run(EvaluateArguments& arguments) {
   const tasks::TaskOfRun task = tasks::task_of_run(arguments.policies.front());
   if (task.name.empty())
-    throw UsageError("either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
-                     "task.)");
+    throw UsageError(
+        "either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
+        "task.)");
   arguments.name = task.name;
   if (arguments.task.settings.engine.empty()) arguments.task.settings.engine = task.engine;
   auto& overrides = arguments.task.settings.overrides;
   overrides.insert(overrides.begin(), task.settings.begin(), task.settings.end());
-  log::info("task {}{}, in which {} has learnt", task.name,
-            task.settings.empty() ? "" : " " + join(task.settings, " "), arguments.policies.front());
+  log::info("task {}{}, in which {} has learnt", task.name, task.settings.empty() ? "" : " " + join(task.settings, " "),
+            arguments.policies.front());
 }
 
 int run_evaluate(const std::vector<std::string>& words) {
@@ -156,7 +157,8 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("words", arguments.task.words,
                  "settings of the task, and of policies those that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
-  app.add_option("--task", arguments.name, "as `cohort tasks` lists them, or a task file; else the one that the policy has learnt in");
+  app.add_option("--task", arguments.name,
+                 "as `cohort tasks` lists them, or a task file; else the one that the policy has learnt in");
   app.add_option("--benchmark", arguments.benchmark,
                  "instead: all tasks of libero_spatial, libero_object, libero_goal, libero_10 or libero_90");
   app.add_option(flag("num-tasks"), arguments.num_tasks, "of the benchmark: its first ones; else all");
@@ -185,8 +187,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option(flag("video-failures"), video_failures, "likewise");
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  if (!arguments.name.empty() && !arguments.benchmark.empty())
-    throw UsageError("--task and --benchmark: one of them");
+  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   arguments.task.take_words(0);
   reference.apply(arguments);

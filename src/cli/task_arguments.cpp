@@ -186,7 +186,8 @@ Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) :
     if (is_path(who) && !fs::exists(who)) {
       const std::string near = config::nearest(who, {"expert", "random", "zero", "replay"});
       throw Error(format(
-          "--policy {}: neither expert, random, zero, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is there{}",
+          "--policy {}: neither expert, random, zero, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is "
+          "there{}",
           who,
           !near.empty()              ? format("; did you mean '{}'?", near)
           : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"

@@ -533,7 +533,8 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   engine.reset(envs);
   const sim::ModelInfo& model = scene_.info();
   // In the engine's fields; of what is computed on a device in rows that go there, of these environments alone.
-  constexpr Field kStarts[] = {Field::kQpos, Field::kQvel, Field::kCtrl, Field::kAct, Field::kMocapPos, Field::kMocapQuat};
+  constexpr Field kStarts[] = {Field::kQpos, Field::kQvel,     Field::kCtrl,
+                               Field::kAct,  Field::kMocapPos, Field::kMocapQuat};
   std::array<std::vector<float>, std::size(kStarts)> rows_there;
   std::array<ArrayView, std::size(kStarts)> starts;
   for (std::size_t f = 0; f < starts.size(); ++f) {

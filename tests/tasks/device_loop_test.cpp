@@ -121,8 +121,8 @@ void append(std::vector<std::uint8_t>& bytes, const ArrayView& view) {
 std::vector<std::uint8_t> shown(Task& task) {
   std::vector<std::uint8_t> bytes;
   for (std::size_t f = 0; f < task.spec().observations.size(); ++f) append(bytes, task.observation(f));
-  for (const ArrayView& view : {task.reward(), task.reward_terms(), task.success(), task.terminated(), task.truncated(),
-                                task.broken()})
+  for (const ArrayView& view :
+       {task.reward(), task.reward_terms(), task.success(), task.terminated(), task.truncated(), task.broken()})
     append(bytes, view);
   return bytes;
 }
@@ -146,7 +146,8 @@ void expect_equal_states(Task& a, Task& b) {
 }
 
 /// Plays a task on both; gives how many episodes have ended.
-int expect_equal_episodes(const std::string& file, int n_envs, int steps, const std::vector<std::string>& overrides = {}) {
+int expect_equal_episodes(const std::string& file, int n_envs, int steps,
+                          const std::vector<std::string>& overrides = {}) {
   const auto here = make(file, n_envs, false, overrides), there = make(file, n_envs, true, overrides);
   EXPECT_EQ(here->on_device(), nullptr);
   EXPECT_NE(there->on_device(), nullptr);

@@ -603,8 +603,8 @@ rewards: {action_rate_l2: -0.5}
   EXPECT_EQ(other->spec().reward_terms, one->spec().reward_terms);
   begin(*one, 4), begin(*other, 4);
   step(*one, 0), step(*other, 0);
-  const auto rate = static_cast<std::size_t>(
-      std::ranges::find(one->spec().reward_terms, "action_rate_l2") - one->spec().reward_terms.begin());
+  const auto rate = static_cast<std::size_t>(std::ranges::find(one->spec().reward_terms, "action_rate_l2") -
+                                             one->spec().reward_terms.begin());
   const float before = one->reward_terms().span<float>()[rate];
   EXPECT_LT(before, 0);
   EXPECT_FLOAT_EQ(other->reward_terms().span<float>()[rate], 5 * before);

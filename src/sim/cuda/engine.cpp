@@ -378,8 +378,8 @@ class CudaEngine final : public BatchedEngine {
       column_targets_.push_back({to, columns_.size(), rows});
       for (int row = 0; row < rows; ++row)
         for (const std::int32_t e : sent_envs_)
-          columns_.push_back(from[static_cast<std::size_t>(row) * static_cast<std::size_t>(n_pad_) +
-                                  static_cast<std::size_t>(e)]);
+          columns_.push_back(
+              from[static_cast<std::size_t>(row) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e)]);
       return;
     }
     if (!own_[slot]) own_[slot] = cuda::make_device_memory(device_, stream(), bytes);

@@ -1,9 +1,8 @@
 // A control step of a file's task around the physics: the program's source is the CPU's (tasks/terms/program.h), compiled
 // without contraction, so that its bits are the CPU's; what is done besides is SceneTask's, an environment a thread.
-#include "tasks/cuda/control_step.h"
-
 #include "sim/cuda/current_device.h"
 #include "sim/cuda/lane.h"
+#include "tasks/cuda/control_step.h"
 
 namespace cohort::tasks::cuda {
 namespace {
@@ -87,7 +86,8 @@ __device__ void add_up(const Environments& t, int env) {
   t.terminated[env] = t.is_terminated[env] != 0 || (success && t.ends_on_success != 0) ? 1 : 0;
 }
 
-__global__ void control_kernel(const __grid_constant__ Environments t, const __grid_constant__ terms::Evaluation program,
+__global__ void control_kernel(const __grid_constant__ Environments t,
+                               const __grid_constant__ terms::Evaluation program,
                                const __grid_constant__ Registers registers) {
   for (int env = first_env(); env < t.n; env += env_stride()) {
     read_action(t, env);
@@ -105,7 +105,8 @@ __global__ void judge_kernel(const __grid_constant__ Environments t, const __gri
   }
 }
 
-__global__ void begin_kernel(const __grid_constant__ Environments t, const int* chosen, const unsigned* keys, int count) {
+__global__ void begin_kernel(const __grid_constant__ Environments t, const int* chosen, const unsigned* keys,
+                             int count) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= count) return;
   const int env = chosen[i];
@@ -122,8 +123,7 @@ __global__ void begin_kernel(const __grid_constant__ Environments t, const int* 
 
 __global__ void observe_kernel(const __grid_constant__ terms::Evaluation program,
                                const __grid_constant__ Registers registers, const int* chosen, int count) {
-  for (int i = first_env(); i < count; i += env_stride())
-    Lane::run(program, chosen[i], 1u, registers_of(registers));
+  for (int i = first_env(); i < count; i += env_stride()) Lane::run(program, chosen[i], 1u, registers_of(registers));
 }
 
 unsigned blocks_for(int n, const Registers& r) {
@@ -161,8 +161,8 @@ const char* observe(int device, void* stream, const terms::Evaluation& program, 
   const OnDevice on(device);
   if (on.status() != cudaSuccess) return text(on.status());
   if (count == 0) return nullptr;
-  return text(launch_on(stream, blocks_for(count, registers), kLanes, 0, observe_kernel, program, registers, chosen,
-                        count));
+  return text(
+      launch_on(stream, blocks_for(count, registers), kLanes, 0, observe_kernel, program, registers, chosen, count));
 }
 
 }  // namespace cohort::tasks::cuda

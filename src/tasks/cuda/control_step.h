@@ -15,22 +15,22 @@ struct Environments {
   int n;
   // What is given.
   int action_width;
-  int clips;               ///< actions are clipped to their bounds
+  int clips;                ///< actions are clipped to their bounds
   const float *low, *high;  ///< (A)
-  const float* given;      ///< (n, A) actions of the policy
-  const int* status;       ///< (n) of the engine
-  long long horizon;       ///< control steps
+  const float* given;       ///< (n, A) actions of the policy
+  const int* status;        ///< (n) of the engine
+  long long horizon;        ///< control steps
   int written_terms, terms;
   int sparse, ends_on_success;
-  const float* scale;                                           ///< (T) factors on the terms; null: 1
-  const float* written;                                         ///< (n, W)
+  const float* scale;                                              ///< (T) factors on the terms; null: 1
+  const float* written;                                            ///< (n, W)
   const unsigned char *is_success, *is_terminated, *is_truncated;  ///< (n) as the program judges
   long long keys_stride;
   // What is kept.
-  float* actions;  ///< (n, A): finite, and within their bounds where they are clipped
-  unsigned* keys;  ///< [2][keys_stride] of the episodes
-  long long* steps;  ///< (n) control steps since the reset
-  float* reward;     ///< (n)
+  float* actions;      ///< (n, A): finite, and within their bounds where they are clipped
+  unsigned* keys;      ///< [2][keys_stride] of the episodes
+  long long* steps;    ///< (n) control steps since the reset
+  float* reward;       ///< (n)
   float* shown_terms;  ///< (n, T)
   unsigned char *success, *terminated, *truncated, *broken;  ///< (n)
 };

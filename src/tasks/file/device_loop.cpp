@@ -141,8 +141,7 @@ Array DeviceLoop::array_at(const ArrayPlace& at) {
     case ArrayPlace::kTask: {
       const ArrayView values = randomizer_.task_values(static_cast<TaskParameter>(at.which));
       DeviceMemory& memory = task_values_[at.which];
-      if (!memory)
-        memory = make_device_memory(device_, stream_, count_of(values.shape[1] * n_pad_) * sizeof(float));
+      if (!memory) memory = make_device_memory(device_, stream_, count_of(values.shape[1] * n_pad_) * sizeof(float));
       return {memory.get(), ArrayType::kFloat, 1, n_pad_};
     }
     case ArrayPlace::kSuccess:
@@ -275,10 +274,10 @@ void DeviceLoop::begin(std::span<const std::int32_t> envs) {
                    static_cast<int>(count)),
        device_, "the beginning of episodes cannot be launched");
   for (const Target& target : targets)
-    need(sim::cuda::scatter(device_, stream_, target.to, target.stride,
-                            reinterpret_cast<const float*>(sent + target.at), chosen, static_cast<int>(count),
-                            target.rows),
-         device_, "the beginning of episodes cannot be launched");
+    need(
+        sim::cuda::scatter(device_, stream_, target.to, target.stride, reinterpret_cast<const float*>(sent + target.at),
+                           chosen, static_cast<int>(count), target.rows),
+        device_, "the beginning of episodes cannot be launched");
 }
 
 void DeviceLoop::observe(std::span<const std::int32_t> envs) {

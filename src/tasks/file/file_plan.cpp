@@ -38,7 +38,13 @@ FilePlan PlanReader::read() {
       throw Error(format("{}: the file is of version {} of task files, and this Cohort knows {}: a newer one reads it",
                          file_, format_version, kNewestFormat));
     plan_.spec.name = fs::path(file_).stem().string();
+    plan_.scene_key = format("{:016x}", fnv1a(root.get("scene").dump() + root.get("simulation").dump()));
     kept_ = root.get("kept");
+    if (kept_.is_object() && kept_.value("scene", plan_.scene_key) != plan_.scene_key) {
+      // Settings, or `play`, ask for another model than the one that is kept: the files have it, if they are still there.
+      folder_ = fs::path(kept_.at("file").get<std::string>()).parent_path();
+      kept_ = nullptr;
+    }
     root.take("summary", plan_.spec.summary);
     root.take("instruction", plan_.spec.instruction);
     if (!root.has("scene")) wrong("scene", "is missing: the robot and what is around it");
@@ -54,6 +60,7 @@ FilePlan PlanReader::read() {
     names.set_action_width(static_cast<int>(plan_.spec.action.names.size()));
     root.in("commands", [&](JsonSection& s) { read_commands(s, names); });
     names.judges(true);
+    give_settings(root.get("settings"), names);
     root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
     root.in("terminations", [&](JsonSection& s) { read_terminations(s, names); });
     read_success(root, names);
@@ -63,7 +70,9 @@ FilePlan PlanReader::read() {
     root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
     root.in("events", [&](JsonSection& s) { read_events(s, names); });
     root.in("curriculum", [&](JsonSection& s) { read_curriculum(s, names); });
-    root.in("ppo", [&](JsonSection& s) { read_ppo(s); });
+    root.in("ppo", [&](JsonSection& s) { s.each([](const std::string&, const Json&) {}); });
+    const std::vector<std::string> words = ppo_words(content_);
+    plan_.ppo.insert(plan_.ppo.end(), words.begin(), words.end());
     stop_if_wrong();
     plan_.control = control.compile(), plan_.control_memories = control.memories();
     plan_.judge = judge.compile(), plan_.judge_memories = judge.memories();
@@ -71,6 +80,7 @@ FilePlan PlanReader::read() {
     plan_.leaves = names.leaves();
     for (const sim::Field field : control_names.leaves())
       if (std::ranges::find(plan_.leaves, field) == plan_.leaves.end()) plan_.leaves.push_back(field);
+    read_expert(root);
     // What terms read is of the present, as positions and velocities are.
     plan_.simulation.leave_present = !plan_.leaves.empty();
   }
@@ -117,22 +127,24 @@ Range PlanReader::take_range(JsonSection& s, const std::string& key, Range stand
   return s.has(key) ? range_of(s.get(key), key) : standard;
 }
 
-void PlanReader::read_ppo(JsonSection& section) {
-  each(section, [&](const std::string& name, const Json& value) {
-    const std::function<void(const std::string&, const Json&)> add = [&](const std::string& path, const Json& v) {
-      if (v.is_object()) {
-        for (const auto& [key, inner] : v.items()) add(path + "." + key, inner);
-      } else {
-        plan_.ppo.push_back(path + "=" + (v.is_string() ? v.get<std::string>() : v.dump()));
-      }
-    };
-    add(name, value);
-  });
+std::vector<std::string> ppo_words(const Json& content) {
+  std::vector<std::string> words;
+  const std::function<void(const std::string&, const Json&)> add = [&](const std::string& path, const Json& v) {
+    if (v.is_object()) {
+      for (const auto& [key, inner] : v.items()) add(path.empty() ? key : path + "." + key, inner);
+    } else if (!v.is_null()) {
+      words.push_back(path + "=" + (v.is_string() ? v.get<std::string>() : v.dump()));
+    }
+  };
+  if (content.contains("ppo")) add("", content.at("ppo"));
+  return words;
 }
 
-FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon) {
+FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon,
+                      const std::vector<FileSetting>& settings) {
   COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
                       file);
+  content = with_settings(std::move(content), settings.empty() ? settings_of_content(file, content) : settings);
   if (content.contains("play")) {
     const Json changes = content["play"];
     content.erase("play");
@@ -150,6 +162,7 @@ void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {
   Json kept{{"file", fs::absolute(plan.file).string()},
             {"content", format("{:016x}", fnv1a(content.dump()))},
             {"model", model},
+            {"scene", plan.scene_key},
             {"entity_links", scene.entity_links},
             {"entity_geoms", scene.entity_geoms}};
   content.erase("kept");

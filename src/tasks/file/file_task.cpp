@@ -16,6 +16,7 @@
 #include "tasks/events/randomizer.h"
 #include "tasks/file/device_loop.h"
 #include "tasks/file/file_plan.h"
+#include "tasks/file/library_files.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
 #include "tasks/terrain/terrain_level.h"
@@ -35,8 +36,13 @@ std::map<std::string, std::string>& kept_tasks() {
   return all;
 }
 
-Json read_one(const std::string& path) {
-  COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
+bool is_there(const std::string& path) {
+  return !library_text(path).empty() || fs::exists(path);
+}
+
+Json read_file_alone(const std::string& path) {
+  COHORT_THROW_UNLESS(is_there(path), "there is no task's file '{}'", path);
+  if (const std::string_view text = library_text(path); !text.empty()) return read_yaml(std::string(text), path);
   const std::string suffix = fs::path(path).extension().string();
   if (suffix != ".json") {
     try {
@@ -54,37 +60,35 @@ Json read_one(const std::string& path) {
   }
 }
 
-/// Names of model files, relative to the folder `from` of the file that has them, as one in `to` names them.
-void move_paths(Json& content, const fs::path& from, const fs::path& to) {
-  if (!content.contains("scene") || !content["scene"].is_object()) return;
-  for (auto& [name, entity] : content["scene"].items()) {
-    if (!entity.is_object()) continue;
-    for (const char* kind : {"mjcf", "urdf", "mesh"}) {
-      if (!entity.contains(kind) || !entity[kind].is_string()) continue;
-      const fs::path file = entity[kind].get<std::string>();
-      if (file.is_relative()) entity[kind] = (from / file).lexically_proximate(to).generic_string();
-    }
-  }
+/// Models of an included file lie beside it.
+void move_models(Json& content, const fs::path& folder) {
+  if (!content.is_object() || !content.contains("scene") || !content["scene"].is_object()) return;
+  for (auto& [name, entity] : content["scene"].items())
+    for (const char* kind : {"mjcf", "urdf", "mesh"})
+      if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
+        if (const fs::path file = entity[kind].get<std::string>(); file.is_relative())
+          entity[kind] = (folder / file).string();
 }
 
-/// With what it includes below its own; null takes away what an included file has. including: files that are being read.
-Json read_content(const std::string& path, std::vector<fs::path> including = {}) {
-  Json content = read_one(path);
+/// The file's content, on top of the file that it includes. includers: that lead here.
+Json read_content(const std::string& path, std::vector<std::string> includers = {}) {
+  Json content = read_file_alone(path);
   if (!content.is_object() || !content.contains("include")) return content;
-  const Json include = content["include"];
-  COHORT_THROW_UNLESS(include.is_string(), "{}: include is {}: the name of one task file", path, include.dump());
+  COHORT_THROW_UNLESS(content["include"].is_string(), "{}: include is {}: the name of one task file", path,
+                      content["include"].dump());
+  includers.push_back(fs::weakly_canonical(path).string());
+  const fs::path other = content["include"].get<std::string>();
+  const std::string file = (other.is_absolute() ? other : fs::path(path).parent_path() / other).string();
+  COHORT_THROW_UNLESS(std::ranges::find(includers, fs::weakly_canonical(file).string()) == includers.end(),
+                      "{}: include: '{}' is included by what it includes: a circle", path, other.string());
+  COHORT_THROW_UNLESS(is_there(file), "{}: include: there is no file '{}'; paths are relative to the task's file", path,
+                      file);
+  Json below = read_content(file, includers);
+  COHORT_THROW_UNLESS(below.is_object(), "{}: include: '{}' is no task file: an object is", path, file);
+  if (!other.parent_path().empty()) move_models(below, fs::absolute(file).parent_path());
   content.erase("include");
-  const fs::path folder = fs::path(path).parent_path(), other = folder / include.get<std::string>();
-  COHORT_THROW_UNLESS(fs::exists(other), "{}: include: there is no file '{}'; paths are relative to the task's file",
-                      path, other.string());
-  including.push_back(fs::weakly_canonical(path));
-  COHORT_THROW_UNLESS(std::ranges::find(including, fs::weakly_canonical(other)) == including.end(),
-                      "{}: include: '{}' is included by what it includes: a circle", path, include.get<std::string>());
-  Json whole = read_content(other.string(), including);
-  COHORT_THROW_UNLESS(whole.is_object(), "{}: include: '{}' is no task file: an object is", path, other.string());
-  move_paths(whole, other.parent_path(), folder);
-  whole.merge_patch(content);
-  return whole;
+  below.merge_patch(content);
+  return below;
 }
 
 /// The file that is read for this one.
@@ -233,6 +237,7 @@ class FileTask final : public SceneTask {
         n_pad_((n_envs() + kRange - 1) / kRange * kRange),
         control_(plan_->control, plan_->control_arrays, plan_->control_memories, n_pad_),
         judge_(plan_->judge, plan_->judge_arrays, plan_->judge_memories, n_pad_),
+        expert_(plan_->expert, plan_->expert_arrays, {}, n_pad_),
         keys_(2 * static_cast<std::size_t>(n_pad_)),
         step_counts_(static_cast<std::size_t>(n_pad_)),
         active_(static_cast<std::size_t>(n_pad_)),
@@ -259,8 +264,8 @@ class FileTask final : public SceneTask {
     compute_on(std::move(there));
     for (const Randomization& event : plan_->randomizations)
       for (const Randomization::Write& write : event.writes)
-        sends_task_values_ = sends_task_values_ || (event.mode == Randomization::kInterval &&
-                                                    write.place == Randomization::Write::kTask);
+        sends_task_values_ = sends_task_values_ ||
+                             (event.mode == Randomization::kInterval && write.place == Randomization::Write::kTask);
   }
 
   void start(int env, const RandomStream& random, Start& start) override {
@@ -304,7 +309,8 @@ class FileTask final : public SceneTask {
     // Positions x and y, then the command's x and y, [4][envs]: of these environments alone.
     std::vector<double> numbers;
     if (there_ != nullptr) {
-      for (const float x : there_->read_field(sim::Field::kQpos, base, 2, envs)) numbers.push_back(static_cast<double>(x));
+      for (const float x : there_->read_field(sim::Field::kQpos, base, 2, envs))
+        numbers.push_back(static_cast<double>(x));
       for (const float x : there_->read_memory(command, 2, envs)) numbers.push_back(static_cast<double>(x));
     } else {
       const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
@@ -327,8 +333,7 @@ class FileTask final : public SceneTask {
   /// The level at which an episode begins: by the curriculum, or, where nobody learns, drawn from all.
   int level_of(int env, const RandomStream& draws) {
     const GeneratedTerrain& ground = *plan_->terrain;
-    if (walks_.empty())
-      return static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
+    if (walks_.empty()) return static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
     Walk& walk = walks_[static_cast<std::size_t>(env)];
     if (walk.begun == 0)
       walk.level = static_cast<std::int32_t>(draws.below(0, static_cast<std::uint32_t>(plan_->first_levels)));
@@ -418,6 +423,10 @@ class FileTask final : public SceneTask {
           return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
+        case ArrayPlace::kExpert:
+          expert_actions_.resize(static_cast<std::size_t>(n_pad_) * plan_->spec.action.names.size());
+          return own(expert_actions_.data(), ArrayType::kFloat,
+                     static_cast<long long>(plan_->spec.action.names.size()));
         case ArrayPlace::kSuccess:
           return own(success_.data(), ArrayType::kUInt8, 1);
         case ArrayPlace::kTerminated:
@@ -429,6 +438,7 @@ class FileTask final : public SceneTask {
     };
     control_.bind(place);
     judge_.bind(place);
+    expert_.bind(place);
   }
 
   void control_range(int first, int last) override {
@@ -483,6 +493,17 @@ class FileTask final : public SceneTask {
     if (there_ != nullptr && state.loads()) there_->load_memories();
   }
 
+  void expert(int env, const EnvState&, std::span<float> action) override {
+    const auto e = static_cast<std::size_t>(env);
+    step_counts_[e] = steps()[e];
+    std::fill(active_.begin(), active_.end(), 0);
+    active_[e] = 1;
+    const int first = env / kRange * kRange;
+    expert_.run(keys_.data(), step_counts_.data(), active_.data(), first, first + kRange);
+    const std::size_t width = plan_->spec.action.names.size();
+    std::copy_n(expert_actions_.begin() + static_cast<std::ptrdiff_t>(e * width), width, action.begin());
+  }
+
   // What one environment at a time would do: ranges do it.
   void control(int, const EnvState&, std::span<const float>, std::span<double>) override {}
   void observe(int, const EnvState&, ObservationRows&) override {}
@@ -498,11 +519,11 @@ class FileTask final : public SceneTask {
 
   std::unique_ptr<FilePlan> plan_;
   std::int64_t n_pad_;
-  Evaluator control_, judge_;
+  Evaluator control_, judge_, expert_;
   std::vector<std::uint32_t> keys_;  // [2][environment]
   std::vector<std::int64_t> step_counts_;
   std::vector<unsigned char> active_;
-  std::vector<float> terms_;
+  std::vector<float> terms_, expert_actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_;
   Randomizer randomizer_;
   std::vector<Walk> walks_;
@@ -516,6 +537,7 @@ class FileTask final : public SceneTask {
 void describe(config::Fields& fields, FileTaskSettings& s) {
   describe(fields, static_cast<SceneTaskSettings&>(s));
   fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+  describe_file_settings(fields, s.of_file);
 }
 
 bool is_task_file(const std::string& name) {
@@ -555,10 +577,12 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
 
 std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
   const std::string path = present(named);
+  Json content = read_content(path);
   FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
   FileTaskSettings first = own;
   read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, read_content(path), first.play, first.horizon);
+  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 
@@ -568,14 +592,32 @@ std::string task_file_content(const std::string& path) {
 
 TaskEntry task_of_file(const std::string& named) {
   const std::string path = present(named);
-  const FilePlan plan = plan_of_file(path, read_content(path), false);
+  const Json content = read_content(path);
+  const FilePlan plan = plan_of_file(path, content, false);
   FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
   own.horizon = plan.spec.horizon;
   return {.name = named,
           .summary = plan.spec.summary,
           .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
           .settings = [own] { return fields_of(own); },
           .ppo = plan.ppo};
+}
+
+void register_library_task(const std::string& file) {
+  [[maybe_unused]] const std::string path = kLibrary + file;
+#ifdef COHORT_HAS_YAML
+  const Json content = read_content(path);
+  FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
+  const Json& time = content.at("simulation");
+  own.horizon = std::llround(time.at("episode_length_s").get<double>() / time.at("control_period").get<double>());
+  register_task({.name = task_title(file),
+                 .summary = content.value("summary", ""),
+                 .make = [path](const TaskSettings& s) { return make_file_task(path, s); },
+                 .settings = [own] { return fields_of(own); },
+                 .ppo = ppo_words(content)});
+#endif
 }
 
 }  // namespace cohort::tasks

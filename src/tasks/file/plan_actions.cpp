@@ -61,14 +61,20 @@ void PlanReader::read_actions(JsonSection& actions, Quantities& names) {
     COHORT_THROW_UNLESS(clip.low < clip.high, "clip is [{:g}, {:g}]: low has to be below high", clip.low, clip.high);
     const Range delay = take_range(s, "delay");
     const int first = static_cast<int>(spec.names.size()), n = static_cast<int>(joints.size());
-    for (const std::string& joint : joint_names) {
-      spec.names.push_back(joint);
+    std::vector<std::string> own_names = joint_names;
+    s.take("names", own_names);
+    COHORT_THROW_UNLESS(own_names.size() == joint_names.size(), "names has {} names, and there are {} joints",
+                        own_names.size(), joint_names.size());
+    for (const std::string& own_name : own_names) {
+      spec.names.push_back(own_name);
       spec.low.push_back(static_cast<float>(clip.low)), spec.high.push_back(static_cast<float>(clip.high));
     }
     const std::string unit = type == "joint_effort"     ? "N m or N"
                              : type == "joint_velocity" ? "rad/s or m/s"
                                                         : "rad or m";
-    spec.unit += format("{}{} by scale: {}", spec.unit.empty() ? "" : "; ", type, unit);
+    std::string text = format("{} by scale: {}", type, unit);
+    s.take("unit", text);
+    spec.unit += (spec.unit.empty() ? "" : "; ") + text;
     Graph& g = names.graph();
     std::vector<int> columns;
     for (int i = 0; i < n; ++i) columns.push_back(first + i);

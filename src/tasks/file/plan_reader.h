@@ -75,6 +75,10 @@ class PlanReader {
   /// Formulas by name, each of which may name those above it. Read twice: rewards are about the step that is over, and
   /// what is observed is about the next one, whose commands may be others.
   void read_definitions(JsonSection& definitions, Quantities& names);
+  /// The file's settings that are numbers, by their names.
+  static void give_settings(const Json& settings, Quantities& names);
+  /// `expert`: what who can do the task does, as a formula.
+  void read_expert(JsonSection& root);
   void read_terminations(JsonSection& terminations, Quantities& names);
   void read_success(JsonSection& root, Quantities& names);
   void read_rewards(JsonSection& rewards, Quantities& names);
@@ -103,7 +107,6 @@ class PlanReader {
   void read_events(JsonSection& events, Quantities& names);
   void read_push(const std::string& name, JsonSection& s, Quantities& names);
   void read_curriculum(JsonSection& curriculum, Quantities& names);
-  void read_ppo(JsonSection& section);
 
   std::string file_;
   Json content_;
@@ -115,6 +118,7 @@ class PlanReader {
   std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
   std::map<std::string, Expr> commands_;  ///< as memories
+  std::vector<float> best_of_terms_;      ///< NaN where the file says none
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
   std::int64_t horizon_ = 0;  ///< instead of the file's

@@ -5,6 +5,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "sim/model_file.h"
+#include "tasks/file/library_files.h"
 #include "tasks/file/model_edits.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"
@@ -122,7 +123,8 @@ sim::Morph PlanReader::morph_of(JsonSection& s, const std::string& kind) {
     std::string file;
     s.take(kind, file);
     const fs::path path = path_of(file);
-    const std::string trouble = kept_.is_object() ? "" : sim::why_unreadable(path);
+    const std::string_view text = library_text(path.string());
+    const std::string trouble = kept_.is_object() || !text.empty() ? "" : sim::why_unreadable(path);
     COHORT_THROW_UNLESS(trouble.empty(), "{}; paths are relative to the task's file", trouble);
     sim::ModelEdits edits = read_model_edits(s);
     if (kind == "urdf") {
@@ -135,7 +137,7 @@ sim::Morph PlanReader::morph_of(JsonSection& s, const std::string& kind) {
       s.take("fixed", fixed);
       edits.free_base = !fixed;
     }
-    sim::Mjcf mjcf{.file = path.string(), .edits = std::move(edits)};
+    sim::Mjcf mjcf{.file = text.empty() ? path.string() : "", .xml = std::string(text), .edits = std::move(edits)};
     if (s.has("pos") || s.has("quat") || s.has("rpy")) mjcf.pose = pose_of(s);
     return mjcf;
   }

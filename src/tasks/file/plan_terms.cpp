@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -95,6 +96,50 @@ void PlanReader::read_definitions(JsonSection& definitions, Quantities& names) {
   });
 }
 
+void PlanReader::give_settings(const Json& settings, Quantities& names) {
+  if (!settings.is_object()) return;
+  for (const auto& [name, value] : settings.items())
+    if (value.is_number()) names.define(name, names.graph().constant(value.get<float>()));
+}
+
+void PlanReader::read_expert(JsonSection& root) {
+  const Json value = root.get("expert");
+  if (value.is_null()) return;
+  attempt("expert", [&] {
+    static const Json kNone = Json::object();
+    JsonSection s(value.is_object() ? value : kNone, ".expert", wrong_);
+    std::string formula = value.is_string() ? value.get<std::string>() : "";
+    plan_.spec.expert = "a formula of the file";
+    s.take("summary", plan_.spec.expert), s.take("formula", formula);
+    COHORT_THROW_UNLESS(!formula.empty(), "needs a formula of the action");
+    Graph g;
+    Quantities names(plan_.model, g);
+    give_settings(root.get("settings"), names);
+    // Definitions that an expert cannot have, such as those that remember, are missed only where they are named.
+    if (const Json& definitions = root.get("define"); definitions.is_object())
+      for (const auto& [name, text] : definitions.items()) {
+        try {
+          if (text.is_string()) names.define(name, names.read(text.get<std::string>(), "define." + name));
+          if (text.is_number()) names.define(name, g.constant(text.get<float>()));
+        } catch (const Error&) {
+        }
+      }
+    const Expr action = g.flat(names.read(formula, "expert"));
+    const auto width = static_cast<int>(plan_.spec.action.names.size());
+    COHORT_THROW_UNLESS(action.size() == width, "has {} numbers, and an action {}", action.size(), width);
+    const ActionSpec& bounds = plan_.spec.action;
+    const Expr low = g.constant(bounds.low), high = g.constant(bounds.high);
+    g.store(names.array({ArrayPlace::kExpert}), 0, g.binary(Op::kMinimum, g.binary(Op::kMaximum, action, low), high));
+    plan_.expert = g.compile();
+    COHORT_THROW_UNLESS(plan_.expert.memory_rows == 0,
+                        "remembers: an expert takes up any situation, by the present state alone");
+    plan_.expert_arrays = names.arrays();
+    for (const sim::Field field : names.leaves())
+      if (std::ranges::find(plan_.leaves, field) == plan_.leaves.end()) plan_.leaves.push_back(field);
+    plan_.spec.has_expert = true;
+  });
+}
+
 void PlanReader::read_terminations(JsonSection& terminations, Quantities& names) {
   Graph& g = names.graph();
   Expr over = g.constant(0), cut = g.constant(0);
@@ -139,11 +184,13 @@ void PlanReader::read_rewards(JsonSection& rewards, Quantities& names) {
     JsonSection s(value.is_object() ? value : kNone, rewards.path() + "." + name, wrong_);
     double weight = 1;
     bool per_second = true;
+    double best = NAN;
     if (value.is_number())
       weight = value.get<double>();
     else
       s.take("weight", weight);
     s.take("per_second", per_second);
+    s.take("best", best);
     names.define("reward", sum);
     const Expr term = term_of(name, value, s, 'r', names, place);
     COHORT_THROW_UNLESS(term.is_number(), "has {} numbers, and a reward is one: sum(...), norm2(...) or mean(...)",
@@ -153,8 +200,12 @@ void PlanReader::read_rewards(JsonSection& rewards, Quantities& names) {
     const Expr part = g.multiply(term, g.constant(static_cast<float>(factor)));
     g.store(names.array({ArrayPlace::kTerms}), static_cast<int>(plan_.spec.reward_terms.size()), part);
     plan_.spec.reward_terms.push_back(name);
+    best_of_terms_.push_back(std::isnan(best) ? NAN : static_cast<float>(factor * best));
     sum = g.add(sum, part);
   });
+  // Known of one, unknown of none.
+  if (std::ranges::any_of(best_of_terms_, [](float best) { return !std::isnan(best); }))
+    for (const float best : best_of_terms_) plan_.spec.reward_best.push_back(std::isnan(best) ? 0 : best);
 }
 
 void PlanReader::read_observations(JsonSection& observations, Quantities& names) {

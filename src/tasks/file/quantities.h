@@ -19,7 +19,19 @@ namespace cohort::tasks {
 
 /// Where an array of a program lies.
 struct ArrayPlace {
-  enum Kind { kField, kControl, kSteps, kAction, kObservation, kTerms, kSuccess, kTerminated, kTruncated, kTask };
+  enum Kind {
+    kField,
+    kControl,
+    kSteps,
+    kAction,
+    kObservation,
+    kTerms,
+    kSuccess,
+    kTerminated,
+    kTruncated,
+    kTask,
+    kExpert
+  };
   Kind kind = kField;
   int which = 0;  ///< the field, the observation, or the TaskParameter
   friend auto operator<=>(const ArrayPlace&, const ArrayPlace&) = default;
