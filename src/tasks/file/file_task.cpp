@@ -13,6 +13,7 @@
 #include "core/real_at.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
+#include "tasks/actor.h"
 #include "tasks/events/randomizer.h"
 #include "tasks/file/device_loop.h"
 #include "tasks/file/file_plan.h"
@@ -491,6 +492,13 @@ class FileTask final : public SceneTask {
       state.add("terrain.from", walks_, &Walk::from);
     }
     if (there_ != nullptr && state.loads()) there_->load_memories();
+  }
+
+  std::unique_ptr<Actor> make_expert(std::uint64_t seed) override {
+    COHORT_THROW_UNLESS(there_ == nullptr || !spec().has_expert,
+                        "{}: the expert of a task's file acts where the simulator is on the CPU: device cpu",
+                        spec().name);
+    return SceneTask::make_expert(seed);
   }
 
   void expert(int env, const EnvState&, std::span<float> action) override {
