@@ -16,6 +16,7 @@ namespace cohort::tasks {
 struct FileTaskSettings : SceneTaskSettings {
   FileTaskSettings() { end_on_success = false; }
   bool play = false;
+  bool on_device = true;
 };
 void describe(config::Fields& fields, FileTaskSettings& settings);
 
