@@ -79,6 +79,7 @@ struct PpoResources {
   /// The first has networks and rollout; the task says its own. Several share every minibatch (parallel::DataParallel);
   /// on the CPU each then computes by LibTorch's own operations. Empty: the CPU.
   std::vector<DeviceId> devices;
+  const DeviceTensors* device_tensors = nullptr;  ///< null: the real ones; tests give others
 };
 
 class PpoRunner {

@@ -239,6 +239,16 @@ TEST_F(TaskOnDevice, AControlStepCopiesNothingToTheHostAndAResetOnlyWhatItsEnvir
   EXPECT_GT(of_reset[0], 0);
 }
 
+TEST_F(TaskOnDevice, WithoutItThePhysicsAloneIsOnTheDevice) {
+  const auto there = make(kExamples + "cartpole.yaml", 4, true), apart = make(kExamples + "cartpole.yaml", 4, true, {"on_device=false"});
+  EXPECT_EQ(apart->on_device(), nullptr);
+  for (Task* task : {there.get(), apart.get()}) {
+    begin(*task, all_of(*task), 3);
+    for (int s = 0; s < 3; ++s) step(*task, actions_of(*task, static_cast<std::uint64_t>(s)));
+  }
+  EXPECT_TRUE(shown(*there) == shown(*apart));
+}
+
 TEST_F(TaskOnDevice, ActionsInTheDevicesMemoryAreNotCopied) {
   const auto there = make(kExamples + "quadruped.yaml", 4, true), same = make(kExamples + "quadruped.yaml", 4, true);
   for (Task* task : {there.get(), same.get()}) begin(*task, all_of(*task), 3);

@@ -1,5 +1,6 @@
-// Stands in for control_step.cu where CMake found no CUDA compiler.
+// Stands in for control_step.cu and episodes.cu where CMake found no CUDA compiler.
 #include "tasks/cuda/control_step.h"
+#include "tasks/cuda/episodes.h"
 
 namespace cohort::tasks::cuda {
 
@@ -18,6 +19,15 @@ const char* begin(int, void*, const Environments&, const int*, const unsigned*, 
   return kAbsent;
 }
 const char* observe(int, void*, const terms::Evaluation&, const Registers&, const int*, int) {
+  return kAbsent;
+}
+const char* count(int, void*, const Episodes&) {
+  return kAbsent;
+}
+const char* renew(int, void*, const Episodes&, const int*, const long long*, double*, int) {
+  return kAbsent;
+}
+const char* draw_normal(int, void*, float*, int, int, unsigned long long, unsigned long long, unsigned long long) {
   return kAbsent;
 }
 

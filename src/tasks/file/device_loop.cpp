@@ -365,6 +365,26 @@ void DeviceLoop::load_memories() {
   send_task_values();
 }
 
+void DeviceLoop::put_values(sim::Field field, std::span<const std::int32_t> envs, std::span<const std::int32_t> items,
+                            std::span<const double> values) {
+  const ArrayView view = scene_.engine().view(field);
+  // Threads write in any order: one value for each place.
+  std::map<std::int32_t, float> of_place;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    of_place[static_cast<std::int32_t>(items[i] * view.strides[1] + envs[i])] = static_cast<float>(values[i]);
+  std::vector<std::int32_t> places;
+  std::vector<float> numbers;
+  for (const auto& [place, value] : of_place) places.push_back(place), numbers.push_back(value);
+  const auto bytes_of = [](const auto& all) { return std::as_bytes(std::span(all)); };
+  message_.assign(bytes_of(places).begin(), bytes_of(places).end());
+  message_.insert(message_.end(), bytes_of(numbers).begin(), bytes_of(numbers).end());
+  const char* const sent = send(message_);
+  need(sim::cuda::scatter(device_, stream_, static_cast<float*>(view.data), 0,
+                          reinterpret_cast<const float*>(sent + bytes_of(places).size()),
+                          reinterpret_cast<const int*>(sent), static_cast<int>(places.size()), 1),
+       device_, "values cannot be put in their places");
+}
+
 void DeviceLoop::send_task_values() {
   std::vector<float> there;
   for (auto& [which, memory] : task_values_) {

@@ -59,6 +59,9 @@ class DeviceLoop final : public SceneOnDevice {
   /// The programs' memories to the host, and keys and memories back.
   void save_memories();
   void load_memories();
+  /// Single values of an engine's field, of which the last one for a place stays.
+  void put_values(sim::Field field, std::span<const std::int32_t> envs, std::span<const std::int32_t> items,
+                  std::span<const double> values);
   /// What events have drawn for the task itself goes to the device again.
   void send_task_values();
 

@@ -252,7 +252,7 @@ class FileTask final : public SceneTask {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
     }
-    if (scene().options().device.kind != DeviceKind::kCuda) return;
+    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device) return;
     DeviceLoop::Rules rules{.horizon = spec().horizon,
                             .clips = clips_actions(),
                             .sparse = is_sparse(),
@@ -263,6 +263,10 @@ class FileTask final : public SceneTask {
                                               control_.host_memory(), judge_.host_memory());
     there_ = there.get();
     compute_on(std::move(there));
+    randomizer_.put_values_by([this](sim::Field field, std::span<const std::int32_t> envs,
+                                     std::span<const std::int32_t> items, std::span<const double> values) {
+      there_->put_values(field, envs, items, values);
+    });
     for (const Randomization& event : plan_->randomizations)
       for (const Randomization::Write& write : event.writes)
         sends_task_values_ = sends_task_values_ ||
@@ -545,6 +549,8 @@ class FileTask final : public SceneTask {
 void describe(config::Fields& fields, FileTaskSettings& s) {
   describe(fields, static_cast<SceneTaskSettings&>(s));
   fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+  fields.add("on_device", s.on_device,
+             "where the engine is on a GPU, observations, rewards and ends are computed there, too; false: on the CPU");
   describe_file_settings(fields, s.of_file);
 }
 
