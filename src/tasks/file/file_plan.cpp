@@ -12,8 +12,10 @@
 #include "core/fnv.h"
 #include "core/format.h"
 #include "core/json_section.h"
+#include "sim/kinematics.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
+#include "tasks/file/ik_action.h"
 #include "tasks/file/model_edits.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/term_table.h"
@@ -43,8 +45,8 @@ sim::CompiledScene kept_scene(const Json& kept, const fs::path& folder) {
 
 class PlanReader {
  public:
-  PlanReader(std::string file, Json content, std::int64_t horizon)
-      : file_(std::move(file)), content_(std::move(content)), horizon_(horizon) {
+  PlanReader(std::string file, Json content, bool play, std::int64_t horizon)
+      : file_(std::move(file)), content_(std::move(content)), play_(play), horizon_(horizon) {
     plan_.file = file_;
     folder_ = fs::path(file_).parent_path();
   }
@@ -73,12 +75,14 @@ class PlanReader {
       Graph judge;
       Quantities names(plan_.model, judge);
       names.set_action_width(static_cast<int>(plan_.spec.action.names.size()));
+      root.in("curriculum", [&](JsonSection& s) { read_stages(s); });
       root.in("commands", [&](JsonSection& s) { read_commands(s, names); });
       names.judges(true);
       root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("terminations", [&](JsonSection& s) { read_terminations(s, names); });
       read_success(root, names);
       root.in("rewards", [&](JsonSection& s) { read_rewards(s, names); });
+      root.in("metrics", [&](JsonSection& s) { read_metrics(s, names); });
       names.judges(false);
       root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
       root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
@@ -86,6 +90,8 @@ class PlanReader {
       root.in("curriculum", [&](JsonSection& s) { read_curriculum(s, names); });
       root.in("ppo", [&](JsonSection& s) { read_ppo(s); });
       stop_if_wrong();
+      // No joint's target is its default and a share of an action then.
+      if (moves_frames_) plan_.contract.action_scale.clear();
       plan_.control = control.compile(), plan_.control_memories = control.memories();
       plan_.judge = judge.compile(), plan_.judge_memories = judge.memories();
       plan_.control_arrays = control_names.arrays(), plan_.judge_arrays = names.arrays();
@@ -452,6 +458,12 @@ class PlanReader {
     model.horizon = plan_.spec.horizon = horizon_ > 0 ? horizon_ : own;
   }
 
+  /// Of an event or a curriculum: `type`, else its name.
+  static std::string type_of(const std::string& name, const Json& value) {
+    return value.is_object() && value.contains("type") && value["type"].is_string() ? value["type"].get<std::string>()
+                                                                                    : name;
+  }
+
   // ---- actions
 
   std::vector<std::string> texts_of(JsonSection& s, const std::string& key, std::vector<std::string> standard) {
@@ -468,7 +480,7 @@ class PlanReader {
       JsonSection s(value, actions.path() + "." + name, wrong_);
       std::string type = name;
       static const std::vector<std::string> kTypes{"joint_position", "joint_velocity", "joint_effort",
-                                                   "joint_position_delta"};
+                                                   "joint_position_delta", "differential_ik"};
       if (type == "joint_pos") type = "joint_position";
       s.take("type", type);
       if (std::ranges::find(kTypes, type) == kTypes.end()) {
@@ -476,6 +488,7 @@ class PlanReader {
         throw Error(format("the type '{}' is none of {}{}", type, join(kTypes, ", "),
                            near.empty() ? "" : format(", did you mean '{}'?", near)));
       }
+      if (type == "differential_ik") return read_ik_action(name, s, names);
       const std::vector<int> joints = names.joints(texts_of(s, "joints", {}));
       const std::vector<std::string> joint_names = plan_.model.joint_names(joints);
       std::vector<int> ctrls;
@@ -512,24 +525,120 @@ class PlanReader {
       std::vector<int> columns;
       for (int i = 0; i < n; ++i) columns.push_back(first + i);
       Expr action = g.load(names.array({ArrayPlace::kAction}), columns);
-      action = delayed_by(names, action, delay, "actions." + name);
+      action = delayed_by_event(names, delayed_by(names, action, delay, "actions." + name));
       const auto numbers = [&](const std::vector<double>& values) {
         return g.constant(std::vector<float>(values.begin(), values.end()));
       };
       Expr target = g.add(g.multiply(action, numbers(scale)), numbers(offset));
+      if (positions) {
+        // What events draw: other joints' zeros, and where the servos' encoders have theirs.
+        if (has_event("joint_default_pos") && !(s.has("offset") && s.get("offset") != "default"))
+          target = g.add(target, names.drawn(TaskParameter::kJointDefault, joints));
+        if (has_event("encoder_bias")) target = g.subtract(target, names.drawn(TaskParameter::kEncoderBias, joints));
+      }
       if (type == "joint_position_delta") {
         std::vector<int> qpos;
         for (const int j : joints) qpos.push_back(plan_.model.info.joints[static_cast<std::size_t>(j)].qpos);
         target = g.add(target, g.load(names.array({ArrayPlace::kField, static_cast<int>(sim::Field::kQpos)}), qpos));
       }
-      for (int i = 0; i < n; ++i) {
-        const int ctrl = ctrls[static_cast<std::size_t>(i)];
-        COHORT_THROW_UNLESS(controlled_.insert(ctrl).second, "the joint '{}' has an action already",
-                            joint_names[static_cast<std::size_t>(i)]);
-        g.store(names.array({ArrayPlace::kControl}), ctrl, g.columns(target, {i}));
-      }
+      give_targets(names, joints, ctrls, target);
     });
     if (wrong_.empty() && spec.names.empty()) wrong("actions", "are missing: nothing moves the robot");
+  }
+
+  /// Writes targets, a row of as many numbers as joints, to their controls.
+  void give_targets(Quantities& names, const std::vector<int>& joints, const std::vector<int>& ctrls,
+                    const Expr& targets) {
+    Graph& g = names.graph();
+    for (std::size_t i = 0; i < ctrls.size(); ++i) {
+      COHORT_THROW_UNLESS(controlled_.insert(ctrls[i]).second, "the joint '{}' has an action already",
+                          plan_.model.info.joints[static_cast<std::size_t>(joints[i])].name);
+      g.store(names.array({ArrayPlace::kControl}), ctrls[i], g.columns(targets, {static_cast<int>(i)}));
+    }
+  }
+
+  /// A frame's pose instead of joints' positions (tasks/file/ik_action.h).
+  void read_ik_action(const std::string& name, JsonSection& s, Quantities& names) {
+    ActionSpec& spec = plan_.spec.action;
+    const sim::ModelInfo& info = plan_.model.info;
+    std::string site, link, command = "pose";
+    s.take("site", site), s.take("link", link);
+    COHORT_THROW_UNLESS(site.empty() != link.empty(), "needs `site` or `link`: the frame that it moves");
+    const IkFrame frame = ik_frame(info, site.empty() ? link : site, link.empty());
+    IkSettings ik;
+    s.take_choice("command_type", command, {"pose", "position"});
+    ik.pose = command == "pose";
+    s.take("use_relative_mode", ik.relative);
+    s.take("damping", ik.damping), s.take("max_dq", ik.max_change);
+    COHORT_THROW_UNLESS(ik.damping > 0 && ik.max_change > 0, "damping and max_dq are above zero");
+    std::vector<int> joints, ctrls;
+    if (s.has("joints")) {
+      joints = names.joints(texts_of(s, "joints", {}));
+    } else {
+      // All that move it.
+      for (const int j : plan_.model.of_robot().joints)
+        for (int l = frame.link; l > 0; l = info.links[static_cast<std::size_t>(l)].parent)
+          if (info.joints[static_cast<std::size_t>(j)].link == l) joints.push_back(j);
+      COHORT_THROW_UNLESS(!joints.empty(), "no joint of the robot moves '{}'", frame.name);
+    }
+    for (const int j : joints) ctrls.push_back(control_of(j, "joint_position"));
+    const auto n = static_cast<std::size_t>(ik.width());
+    std::vector<double> scale(n, 1.0), offset(n, 0.0);
+    if (s.has("scale")) {
+      std::vector<double> given;
+      if (s.get("scale").is_number())
+        given.assign(n, s.get("scale").get<double>());
+      else
+        s.take("scale", given);
+      COHORT_THROW_UNLESS(given.size() == n, "scale has {} numbers, and the action {}", given.size(), n);
+      scale = given;
+    }
+    if (!ik.relative) {
+      // From where the frame is when episodes begin.
+      const sim::Kinematics kinematics(plan_.compiled->mjb);
+      const sim::Kinematics::Pose pose = kinematics.at(plan_.model.qpos).link_pose(frame.link);
+      for (std::size_t i = 0; i < 3; ++i) {
+        offset[i] = pose.pos[i];
+        for (std::size_t k = 0; k < 3; ++k) offset[i] += pose.rot[3 * i + k] * frame.pos[k];
+      }
+      if (ik.pose) {
+        const std::array<double, 4>&a = pose.quat, &b = frame.quat;
+        offset[3] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3];
+        offset[4] = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2];
+        offset[5] = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1];
+        offset[6] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0];
+      }
+      if (s.has("offset") && s.get("offset") != "default") {
+        std::vector<double> given;
+        s.take("offset", given);
+        COHORT_THROW_UNLESS(given.size() == n, "offset has {} numbers, and the action {}", given.size(), n);
+        offset = given;
+      }
+    }
+    const Range clip = take_range(s, "clip", {-1, 1});
+    COHORT_THROW_UNLESS(clip.low < clip.high, "clip is [{:g}, {:g}]: low has to be below high", clip.low, clip.high);
+    const Range delay = take_range(s, "delay");
+    static constexpr const char* kRelative[] = {"x", "y", "z", "rx", "ry", "rz"};
+    static constexpr const char* kAbsolute[] = {"x", "y", "z", "qw", "qx", "qy", "qz"};
+    Graph& g = names.graph();
+    std::vector<int> columns;
+    for (std::size_t i = 0; i < n; ++i) {
+      columns.push_back(static_cast<int>(spec.names.size()));
+      spec.names.push_back(name + "_" + (ik.relative ? kRelative[i] : kAbsolute[i]));
+      spec.low.push_back(static_cast<float>(clip.low)), spec.high.push_back(static_cast<float>(clip.high));
+    }
+    spec.unit += format("{}differential_ik by scale: m{}", spec.unit.empty() ? "" : "; ",
+                        !ik.pose      ? ""
+                        : ik.relative ? " and rad"
+                                      : " and a quaternion");
+    moves_frames_ = true;
+    const Expr action = delayed_by_event(
+        names, delayed_by(names, g.load(names.array({ArrayPlace::kAction}), columns), delay, "actions." + name));
+    const auto numbers = [&](const std::vector<double>& values) {
+      return g.constant(std::vector<float>(values.begin(), values.end()));
+    };
+    const Expr wanted = g.add(g.multiply(action, numbers(scale)), numbers(offset));
+    give_targets(names, joints, ctrls, ik_targets(names, frame, joints, ik, wanted));
   }
 
   /// The control of the joint's actuator, which has to be of a kind that goes with the action.
@@ -553,6 +662,34 @@ class PlanReader {
                      kinds[static_cast<int>(wanted)], other->name, j.name, kinds[static_cast<int>(other->kind)])
             : format("the joint '{}' has no actuator: choose others by `joints: PATTERN`, or give the model one",
                      j.name));
+  }
+
+  /// Whether the file's events have one of this type.
+  bool has_event(const std::string& type) const {
+    if (!content_.contains("events") || !content_["events"].is_object()) return false;
+    for (const auto& [name, value] : content_["events"].items())
+      if (!value.is_null() && type_of(name, value) == type) return true;
+    return false;
+  }
+  /// By the control steps that the event action_delay draws.
+  Expr delayed_by_event(Quantities& names, const Expr& value) const {
+    if (!has_event("action_delay")) return value;
+    double longest = 0;
+    for (const auto& [name, event] : content_["events"].items())
+      if (!event.is_null() && type_of(name, event) == "action_delay" && event.contains("delay_range"))
+        longest = std::max(longest, range_of(event["delay_range"], "events." + name + ".delay_range").high);
+    return terms::delayed(names.graph(), names.step(), value, names.drawn(TaskParameter::kActionDelay, {0}),
+                          static_cast<int>(longest));
+  }
+  /// What encoders make of joints' positions: `joint_pos` and `joint_pos_rel` as a policy sees them.
+  Expr measured(Quantities& names, JsonSection& s, const std::string& term, const Expr& e, bool biased) {
+    const std::vector<int> joints = names.joints(texts_of(s, "joints", {}));
+    Graph& g = names.graph();
+    Expr now = e;
+    if (biased && has_event("encoder_bias")) now = g.add(now, names.drawn(TaskParameter::kEncoderBias, joints));
+    if (term == "joint_pos_rel" && has_event("joint_default_pos"))
+      now = g.subtract(now, names.drawn(TaskParameter::kJointDefault, joints));
+    return now;
   }
 
   /// `delay: n` or [least, most] control steps, drawn for each episode.
@@ -711,12 +848,32 @@ class PlanReader {
       const Expr term = term_of(name, value, s, 'r', names, place);
       COHORT_THROW_UNLESS(term.is_number(), "has {} numbers, and a reward is one: sum(...), norm2(...) or mean(...)",
                           shape_text(term));
-      if (weight == 0) return;
-      const double factor = weight * (per_second ? plan_.spec.control_period : 1);
-      const Expr part = g.multiply(term, g.constant(static_cast<float>(factor)));
+      rewards_.push_back(name);
+      for (auto& [unused, growth] : growths_)
+        if (growth.reward == name && growth.total.node >= 0)
+          g.keep(growth.total, g.select(g.started(names.step()), g.constant(0), g.add(growth.total, term)));
+      if (weight == 0 && !weight_stages_.contains(name)) return;
+      const Expr part = weighted(names, name, term, per_second ? plan_.spec.control_period : 1, weight);
       g.store(names.array({ArrayPlace::kTerms}), static_cast<int>(plan_.spec.reward_terms.size()), part);
       plan_.spec.reward_terms.push_back(name);
       sum = g.add(sum, part);
+    });
+    names.define("reward", sum);
+  }
+
+  /// What is shown beside the reward: formulas, of the step that is over.
+  void read_metrics(JsonSection& metrics, Quantities& names) {
+    Graph& g = names.graph();
+    each(metrics, [&](const std::string& name, const Json& value) {
+      static const Json kNone = Json::object();
+      JsonSection s(value.is_object() ? value : kNone, metrics.path() + "." + name, wrong_);
+      std::string reduce = "mean";
+      s.take_choice("reduce", reduce, {"mean", "last"});
+      const Expr e = term_of(name, value, s, 'r', names, "metrics." + name);
+      COHORT_THROW_UNLESS(e.is_number(), "has {} numbers, and a metric is one: sum(...), norm(...) or mean(...)",
+                          shape_text(e));
+      g.store(names.array({ArrayPlace::kMetrics}), static_cast<int>(plan_.spec.metrics.size()), e);
+      plan_.spec.metrics.push_back({name, reduce == "last"});
     });
   }
 
@@ -751,6 +908,12 @@ class PlanReader {
     Graph& g = names.graph();
     const TermEntry* entry = nullptr;
     Expr e = g.flat(term_of(name, value, s, 'o', names, place, &entry));
+    const std::string term = entry != nullptr ? entry->name : "";
+    if (term == "joint_pos" || term == "joint_pos_rel") {
+      bool biased = !privileged;
+      s.take("biased", biased);
+      e = measured(names, s, term, e, biased);
+    }
     if (s.has("noise")) {
       const Json& noise = s.get("noise");
       if (noise.is_object()) {
@@ -858,7 +1021,9 @@ class PlanReader {
                    place + "." + what);
     };
     const auto latched = [&](const char* what, const Range& range) {
-      return latch(g, anew, drawn(g, place + "." + what, range), place + "." + what);
+      command_ranges_[name].emplace_back(what);
+      return latch(g, anew, drawn_between(g, place + "." + what, ends_of(names, name, what, range)),
+                   place + "." + what);
     };
     Expr vx = latched("lin_vel_x", x), vy = latched("lin_vel_y", y), w = latched("ang_vel_z", turn);
     if (forward > 0) {
@@ -869,10 +1034,10 @@ class PlanReader {
     if (heading_command) {
       const Expr target = latched("heading", heading);
       const Expr error = heading_error(names, place, target);
-      const Expr steered = g.binary(Op::kMinimum,
-                                    g.binary(Op::kMaximum, g.multiply(error, g.constant(static_cast<float>(stiffness))),
-                                             g.constant(static_cast<float>(turn.low))),
-                                    g.constant(static_cast<float>(turn.high)));
+      const Ends turns = ends_of(names, name, "ang_vel_z", turn);
+      const Expr steered = g.binary(
+          Op::kMinimum, g.binary(Op::kMaximum, g.multiply(error, g.constant(static_cast<float>(stiffness))), turns.low),
+          turns.high);
       w = with_heading >= 1 ? steered : g.select(flag("by_heading", with_heading), steered, w);
     }
     Expr all = g.join({vx, vy, w});
@@ -894,8 +1059,11 @@ class PlanReader {
           r[i] = take_range(ranges, kNames[i]);
         }
       });
-      for (int i = 0; i < (turns ? 6 : 3); ++i)
-        parts.push_back(latch(g, anew, drawn(g, place + "." + kNames[i], r[i]), place + "." + kNames[i]));
+      for (int i = 0; i < (turns ? 6 : 3); ++i) {
+        command_ranges_[name].emplace_back(kNames[i]);
+        parts.push_back(latch(g, anew, drawn_between(g, place + "." + kNames[i], ends_of(names, name, kNames[i], r[i])),
+                              place + "." + kNames[i]));
+      }
       if (turns) {
         // Roll, pitch, yaw as a quaternion.
         const auto turned = [&](int axis, const Expr& angle) {
@@ -1025,12 +1193,172 @@ class PlanReader {
     g.store_where(now, array, entity.free_dof, g.add(before, change));
   }
 
-  void read_curriculum(JsonSection& curriculum, Quantities& names) {
+  /// Curricula of commands and of rewards, before these are read.
+  void read_stages(JsonSection& curriculum) {
     each(curriculum, [&](const std::string& name, const Json& value) {
+      static const std::vector<std::string> kTypes{"terrain_levels", "commands_vel", "command_levels", "reward_weight"};
+      const std::string type = type_of(name, value);
+      if (type == "terrain_levels") return;  // with the terrain
+      if (std::ranges::find(kTypes, type) == kTypes.end()) {
+        const std::string near = config::nearest(type, kTypes);
+        throw Error(format("there is no curriculum '{}'{}; there are {}", type,
+                           near.empty() ? "" : format(", did you mean '{}'?", near), join(kTypes, ", ")));
+      }
       JsonSection s(value, curriculum.path() + "." + name, wrong_);
-      std::string type = name;
-      s.take("type", type);
-      COHORT_THROW_UNLESS(type == "terrain_levels", "there is no curriculum '{}'; there is terrain_levels", type);
+      s.ignore("type");
+      if (type == "command_levels") return read_growth(name, s);
+      std::string of = type == "commands_vel" ? "twist" : "";
+      s.take(type == "commands_vel" ? "command_name" : "reward_name", of);
+      COHORT_THROW_UNLESS(!of.empty(), "needs `reward_name`: whose weight");
+      const std::string key = type == "commands_vel"   ? "velocity_stages"
+                              : s.has("weight_stages") ? "weight_stages"
+                                                       : "stages";
+      const Json& stages = s.get(key);
+      COHORT_THROW_UNLESS(stages.is_array() && !stages.empty(), "needs `{}`: a list of stages, each with its `step`",
+                          key);
+      double before = 0;
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        JsonSection stage(stages[i], format("{}.{}[{}]", s.path(), key, i), wrong_);
+        double step = 0;
+        stage.take("step", step);
+        COHORT_THROW_UNLESS(step >= before, "{}[{}] begins at step {:g}, before the one above it", key, i, step);
+        before = step;
+        if (type == "commands_vel") {
+          for (const char* range : kRanges)
+            if (stage.has(range))
+              range_stages_[of][range].emplace_back(step, range_of(stage.get(range), range));
+            else
+              stage.ignore(range);  // so that it is the nearest of a wrong name
+        } else {
+          COHORT_THROW_UNLESS(stage.has("weight"), "{}[{}] needs `weight`", key, i);
+          double weight = 0;
+          stage.take("weight", weight);
+          weight_stages_[of].emplace_back(step, weight);
+        }
+      }
+    });
+  }
+  static constexpr const char* kRanges[] = {"lin_vel_x", "lin_vel_y", "ang_vel_z", "heading", "pos_x",
+                                            "pos_y",     "pos_z",     "roll",      "pitch",   "yaw"};
+
+  void read_growth(const std::string& name, JsonSection& s) {
+    Growth growth{.name = name};
+    std::string of = "twist";
+    s.take("command_name", of), s.take("reward_name", growth.reward);
+    s.take("threshold", growth.threshold), s.take("increment", growth.increment);
+    COHORT_THROW_UNLESS(!growth.reward.empty(), "needs `reward_name`: the reward that says when the command may grow");
+    COHORT_THROW_UNLESS(growth.increment > 0 && growth.increment <= 1,
+                        "increment is {:g}: the share of the way that the ranges grow by, above 0 and at most 1",
+                        growth.increment);
+    s.in("limit_ranges", [&](JsonSection& limits) {
+      for (const char* range : kRanges)
+        if (limits.has(range))
+          growth.limits[range] = range_of(limits.get(range), range);
+        else
+          limits.ignore(range);
+    });
+    COHORT_THROW_UNLESS(!growth.limits.empty(), "needs `limit_ranges`: to what the ranges grow");
+    growths_[of] = std::move(growth);
+  }
+
+  /// Ends of a command's range, where the curriculum has come to.
+  struct Ends {
+    Expr low, high, width;
+  };
+  Ends ends_of(Quantities& names, const std::string& command, const std::string& key, const Range& first) {
+    Graph& g = names.graph();
+    const auto number = [&](double x) { return g.constant(static_cast<float>(x)); };
+    Range begin = first;
+    const auto growth = growths_.find(command);
+    const bool grows = growth != growths_.end() && growth->second.limits.contains(key);
+    const auto& all = range_stages_[command];
+    const auto stages = all.find(key);
+    if (play_ && stages != all.end()) begin = stages->second.back().second;
+    if (play_ && grows) begin = growth->second.limits.at(key);
+    Ends ends{number(begin.low), number(begin.high), number(begin.high - begin.low)};
+    if (play_) return ends;
+    if (stages != all.end()) {
+      const Expr lifetime = names.read("lifetime", "curriculum");
+      for (const auto& [step, range] : stages->second) {
+        const Expr reached = g.compare(Op::kAtMost, number(step), lifetime);
+        ends.low = g.select(reached, number(range.low), ends.low);
+        ends.high = g.select(reached, number(range.high), ends.high);
+      }
+      ends.width = g.subtract(ends.high, ends.low);
+    }
+    if (grows) {
+      Growth& of = growth->second;
+      const std::string place = "curriculum." + of.name;
+      if (of.share.node < 0) {
+        const Expr share = g.memory(place + ".share", 1, 1);
+        of.total = g.memory(place + ".total", 1, 1);
+        // In the first evaluation after a reset the total is that of the episode before.
+        const Expr enough =
+            g.compare(Op::kLess, number(of.threshold * static_cast<double>(plan_.spec.horizon)), of.total);
+        const Expr more = g.binary(Op::kMinimum, g.add(share, number(of.increment)), number(1));
+        of.share = g.select(g.binary(Op::kAnd, g.started(names.step()), enough), more, share);
+        g.keep(share, of.share);
+        names.define(place, of.share);
+      }
+      const Range limit = of.limits.at(key);
+      ends.low = g.add(ends.low, g.multiply(of.share, g.subtract(number(limit.low), ends.low)));
+      ends.high = g.add(ends.high, g.multiply(of.share, g.subtract(number(limit.high), ends.high)));
+      ends.width = g.subtract(ends.high, ends.low);
+    }
+    return ends;
+  }
+  static Expr drawn_between(Graph& g, const std::string& stream, const Ends& ends) {
+    return g.add(ends.low, g.multiply(g.uniform(stream, 1), ends.width));
+  }
+
+  /// The term's part of the reward in a control step.
+  Expr weighted(Quantities& names, const std::string& reward, const Expr& term, double factor, double weight) {
+    Graph& g = names.graph();
+    const auto number = [&](double x) { return g.constant(static_cast<float>(x)); };
+    const auto stages = weight_stages_.find(reward);
+    if (stages == weight_stages_.end()) return g.multiply(term, number(weight * factor));
+    if (play_) return g.multiply(term, number(stages->second.back().second * factor));
+    Expr by = number(weight * factor);
+    const Expr lifetime = names.read("lifetime", "curriculum");
+    for (const auto& [step, then] : stages->second)
+      by = g.select(g.compare(Op::kAtMost, number(step), lifetime), number(then * factor), by);
+    return g.multiply(term, by);
+  }
+
+  void read_curriculum(JsonSection& curriculum, Quantities& names) {
+    const auto none = [](const std::string& what, const std::string& name, std::vector<std::string> known) {
+      const std::string near = config::nearest(name, known);
+      return format("there is no {} '{}'{}", what, name, near.empty() ? "" : format(", did you mean '{}'?", near));
+    };
+    each(curriculum, [&](const std::string& name, const Json& value) {
+      const std::string type = type_of(name, value);
+      std::vector<std::string> commands;
+      for (const auto& [command, unused] : commands_) commands.push_back(command);
+      const auto of = [&](const char* key, const char* standard) {
+        return value.is_object() && value.contains(key) && value[key].is_string() ? value[key].get<std::string>()
+                                                                                  : standard;
+      };
+      if (type == "commands_vel" || type == "command_levels") {
+        const std::string command = of("command_name", "twist");
+        COHORT_THROW_UNLESS(commands_.contains(command), "{}", none("command", command, commands));
+        const auto missing = [&](const std::string& key) {
+          const auto& has = command_ranges_[command];
+          return std::ranges::find(has, key) == has.end();
+        };
+        for (const auto& [key, unused] : range_stages_[command])
+          COHORT_THROW_UNLESS(!missing(key), "the command '{}' has no range {}", command, key);
+        if (const auto growth = growths_.find(command); type == "command_levels" && growth != growths_.end())
+          for (const auto& [key, unused] : growth->second.limits)
+            COHORT_THROW_UNLESS(!missing(key), "the command '{}' has no range {}", command, key);
+      }
+      if (type == "reward_weight" || type == "command_levels") {
+        const std::string reward = of("reward_name", "");
+        COHORT_THROW_UNLESS(reward.empty() || std::ranges::find(rewards_, reward) != rewards_.end(), "{}",
+                            none("reward", reward, rewards_));
+      }
+      if (type != "terrain_levels") return;
+      JsonSection s(value, curriculum.path() + "." + name, wrong_);
+      s.ignore("type");
       COHORT_THROW_UNLESS(plan_.terrain != nullptr, "terrain_levels needs a terrain in the scene");
       COHORT_THROW_UNLESS(plan_.model.of_robot().free_qpos >= 0, "terrain_levels needs a robot that walks");
       plan_.terrain_levels = "twist";
@@ -1068,10 +1396,26 @@ class PlanReader {
   Json joint_pos_, kept_;
   std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
-  std::map<std::string, Expr> commands_;  ///< as memories
+  std::map<std::string, Expr> commands_;                            ///< as memories
+  std::map<std::string, std::vector<std::string>> command_ranges_;  ///< which each has
+  std::vector<std::string> rewards_;
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
-  std::int64_t horizon_ = 0;  ///< instead of the file's
+  bool moves_frames_ = false;  ///< an action is a frame's
+  bool play_ = false;          ///< as it is shown: curricula are at their ends
+  std::int64_t horizon_ = 0;   ///< instead of the file's
+  /// Of `curriculum`: commands' ranges and rewards' weights by control steps of an environment, and ranges that grow.
+  template <class T>
+  using Stages = std::vector<std::pair<double, T>>;
+  std::map<std::string, std::map<std::string, Stages<Range>>> range_stages_;  ///< command, range
+  std::map<std::string, Stages<double>> weight_stages_;                       ///< reward
+  struct Growth {
+    std::string name, reward;
+    double threshold = 0.8, increment = 0.1;
+    std::map<std::string, Range> limits;
+    Expr share{}, total{};  ///< made with the command, and kept with the reward
+  };
+  std::map<std::string, Growth> growths_;  ///< command
 };
 
 }  // namespace
@@ -1084,7 +1428,7 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
     content.erase("play");
     if (play) content.merge_patch(changes);
   }
-  return PlanReader(file, std::move(content), horizon).read();
+  return PlanReader(file, std::move(content), play, horizon).read();
 }
 
 void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {

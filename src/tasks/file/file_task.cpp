@@ -171,6 +171,8 @@ class FileTask final : public SceneTask {
   FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
       : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
 
+  ArrayView metrics() override { return make_view(metrics_.data(), {n_envs(), std::ssize(plan_->spec.metrics)}); }
+
   TaskContract contract() override {
     TaskContract contract = SceneTask::contract();
     const TaskContract& file = plan_->contract;
@@ -201,6 +203,7 @@ class FileTask final : public SceneTask {
         step_counts_(static_cast<std::size_t>(n_pad_)),
         active_(static_cast<std::size_t>(n_pad_)),
         terms_(static_cast<std::size_t>(n_pad_) * plan_->spec.reward_terms.size()),
+        metrics_(static_cast<std::size_t>(n_pad_) * plan_->spec.metrics.size()),
         success_(static_cast<std::size_t>(n_pad_)),
         terminated_(success_.size()),
         truncated_(success_.size()),
@@ -352,6 +355,8 @@ class FileTask final : public SceneTask {
         }
         case ArrayPlace::kTerms:
           return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
+        case ArrayPlace::kMetrics:
+          return own(metrics_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.metrics.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
         case ArrayPlace::kSuccess:
@@ -410,6 +415,7 @@ class FileTask final : public SceneTask {
     control_.visit(state, "control.", n);
     judge_.visit(state, "", n);
     randomizer_.visit(state);
+    if (!metrics_.empty()) state.add("metrics", metrics());
     if (!plan_->terrain_levels.empty()) {
       state.add("terrain.begun", walks_, &Walk::begun);
       state.add("terrain.level", walks_, &Walk::level);
@@ -436,7 +442,7 @@ class FileTask final : public SceneTask {
   std::vector<std::uint32_t> keys_;  // [2][environment]
   std::vector<std::int64_t> step_counts_;
   std::vector<unsigned char> active_;
-  std::vector<float> terms_;
+  std::vector<float> terms_, metrics_;
   std::vector<std::uint8_t> success_, terminated_, truncated_;
   Randomizer randomizer_;
   std::vector<Walk> walks_;
