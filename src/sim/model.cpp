@@ -77,7 +77,8 @@ requires std::is_same_v<std::remove_const_t<T>, ModelInfo>
 void for_each_member(Action& io, T& i) {
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
   io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
-  io(i.sites), io(i.keyframes), io(i.parts), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0), io(i.content);
+  io(i.sites), io(i.keyframes), io(i.parts), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0),
+      io(i.content);
   io(i.cameras);
 }
 

@@ -34,6 +34,7 @@ class Fields;
 namespace cohort::tasks {
 
 class Actor;
+class OnDevice;
 struct TaskContract;
 
 struct ActionSpec {
@@ -93,6 +94,9 @@ struct TaskSettings {
   PictureSettings pictures;
   /// key=value of the task's own settings, e.g. reward=sparse; `cohort tasks NAME` lists them.
   std::vector<std::string> overrides;
+  /// For a learner: curricula go on from episode to episode. Otherwise an episode depends on its seed alone, at a
+  /// curriculum's end, so that an evaluation has the same figures whatever runs beside it.
+  bool learning = false;
   std::string registered_name = "";  ///< under which make_task() was asked for it, for messages
 };
 
@@ -127,6 +131,10 @@ class Task : public Observations {
   virtual ArrayView reward_terms();
   /// (n_envs, metrics) float32 of spec().metrics, of the last step.
   virtual ArrayView metrics();
+
+  /// Where the environments are in a device's memory (tasks/on_device.h): then step() takes actions there, too, and
+  /// copies nothing to the host. Null: device()'s memory is all there is.
+  virtual OnDevice* on_device() { return nullptr; }
 
   /// The present picture of one environment for a video, upright: (height, width, 3) uint8 in host memory, valid until
   /// the next call. What picture() gives stays the same to the bit. A task that draws at one size only shows that,

@@ -555,6 +555,11 @@ TEST_F(TrainPpo, EvaluationSaysInWhatItsTaskDiffersFromTheOneThatWasLearnt) {
   EXPECT_FALSE(contains(evaluated(latest("set"), {"--task", "cartpole-balance", "--engine", "mujoco", "horizon=40",
                                                   "end_on_success=false", "reward_scales=[upright:2]"}),
                         "it has learnt"));
+  // Where none is named, it is the run's own, as it was learnt; what is typed beats it.
+  const std::string own = evaluated(latest("set"), {});
+  EXPECT_TRUE(contains(own, "task cartpole-balance horizon=40")) << own;
+  EXPECT_FALSE(contains(own, "it has learnt with")) << own;
+  EXPECT_TRUE(contains(evaluated(latest("set"), {"horizon=30"}), "it has learnt with horizon=40; here horizon=30"));
 }
 
 TEST_F(TrainPpo, AFinishedRunIsLeftAsItWas) {

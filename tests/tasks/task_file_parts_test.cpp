@@ -209,7 +209,7 @@ curriculum:
       if (t % 10 == 9) begin(task, static_cast<std::uint64_t>(t));
     }
   };
-  const auto task = make_task(file, {.n_envs = 8});
+  const auto task = make_task(file, {.n_envs = 8, .learning = true});
   begin(*task, 0);
   std::vector<float> seen;
   play_on(*task, 0, 14, seen);
@@ -230,14 +230,15 @@ curriculum:
     }
   }
   // A training that goes on has the same bits.
-  const auto again = make_task(file, {.n_envs = 8});
+  const auto again = make_task(file, {.n_envs = 8, .learning = true});
   begin(*again, 77);
   again->load(state, "a test");
   std::vector<float> later;
   play_on(*again, 14, 34, later);
   EXPECT_TRUE(std::equal(later.begin(), later.end(), seen.begin() + static_cast<std::ptrdiff_t>(14 * row)));
 
-  const auto shown = make_task(file, {.n_envs = 8, .overrides = {"play=true"}});
+  // Who does not learn has the last stage.
+  const auto shown = make_task(file, {.n_envs = 8});
   begin(*shown, 0);
   step(*shown, none);
   for (std::size_t e = 0; e < 8; ++e) EXPECT_GE(observed(*shown, "command")[3 * e], 4);
@@ -255,7 +256,7 @@ rewards: {follows: {formula: 'where(action[0] > 0, 1, 0)', weight: 1}}
 curriculum:
   growing: {type: command_levels, reward_name: follows, threshold: 0.75, increment: 0.25, limit_ranges: {lin_vel_x: [3, 3]}}
 )yaml");
-  const auto task = make_task(file, {.n_envs = 2});
+  const auto task = make_task(file, {.n_envs = 2, .learning = true});
   begin(*task, 0);
   std::vector<float> at_begin;
   // Environment 0 follows in 8 of 10 steps of each episode, environment 1 in 6.

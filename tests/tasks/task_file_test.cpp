@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -437,7 +438,8 @@ observations:
     high: base.position[2]
 curriculum: {terrain_levels: {max_init_terrain_level: 2}}
 )yaml");
-  const auto task = make_task(file, {.n_envs = 40}), other = make_task(file, {.n_envs = 40});
+  const auto task = make_task(file, {.n_envs = 40, .learning = true}),
+             other = make_task(file, {.n_envs = 40, .learning = true});
   const auto level = [](Task& of) {
     const TaskState state = of.save();
     const auto array = std::ranges::find(state, "terrain.level", &StateArray::name);
@@ -472,6 +474,17 @@ curriculum: {terrain_levels: {max_init_terrain_level: 2}}
   EXPECT_EQ(level(*task), level(*other)) << "a saved level goes on elsewhere";
   const std::vector<std::int32_t> second = level(*task);
   for (std::size_t e = 0; e < 40; ++e) EXPECT_EQ(second[e], e < 20 ? first[e] + 1 : std::max(first[e] - 1, 0)) << e;
+
+  // Where nobody learns, an episode is a function of its seed, whatever was played before; all levels are drawn.
+  const auto shown = make_task(file, {.n_envs = 40});
+  begin(*shown, 0);
+  const std::vector<float> start = dynamic_cast<SceneTask&>(*shown).scene().get_qpos();
+  for (std::uint64_t t = 0; t < 3; ++t) step(*shown, t);
+  begin(*shown, 100), begin(*shown, 0);
+  EXPECT_EQ(dynamic_cast<SceneTask&>(*shown).scene().get_qpos(), start);
+  std::set<int> rows;
+  for (std::size_t e = 0; e < 40; ++e) rows.insert(static_cast<int>(std::lround(start[e * nq] / 4)));
+  EXPECT_EQ(rows.size(), 5u) << "patches of 4 m, five levels";
 }
 
 TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {
@@ -572,6 +585,43 @@ observations: {policy: {sole: {term: foot_height, sites: left_soul}}}
               {});
   });
   EXPECT_NE(said.find("no site matches 'left_soul', did you mean 'left_sole'?; there are"), std::string::npos) << said;
+}
+
+TEST_F(TaskFile, AFileIncludesAnotherAndSaysWhatIsOtherwise) {
+  fs::create_directories(folder_.path() / "below");
+  const std::string file = write("below/other.yaml", R"yaml(
+include: ../everything.yaml
+scene: {ball: null}
+observations: {policy: {ball: null}}
+events: {ball: null}
+rewards: {action_rate_l2: -0.5}
+)yaml");
+  everything();
+  const auto one = make_task((folder_.path() / "everything.yaml").string(), {.n_envs = 2});
+  const auto other = make_task(file, {.n_envs = 2});
+  EXPECT_EQ(other->spec().observations.size(), one->spec().observations.size() - 1);
+  EXPECT_EQ(other->spec().reward_terms, one->spec().reward_terms);
+  begin(*one, 4), begin(*other, 4);
+  step(*one, 0), step(*other, 0);
+  const auto rate = static_cast<std::size_t>(std::ranges::find(one->spec().reward_terms, "action_rate_l2") -
+                                             one->spec().reward_terms.begin());
+  const float before = one->reward_terms().span<float>()[rate];
+  EXPECT_LT(before, 0);
+  EXPECT_FLOAT_EQ(other->reward_terms().span<float>()[rate], 5 * before);
+  // A run keeps the whole.
+  keep_task(file, folder_.path() / "run");
+  fs::remove(folder_.path() / "everything.yaml");
+  EXPECT_NE(message_of([&] { make_task(file, {}); }).find("include: there is no file"), std::string::npos);
+  use_kept_task(file, folder_.path() / "run", false);
+  EXPECT_EQ(make_task(file, {.n_envs = 2})->spec().reward_terms, one->spec().reward_terms);
+}
+
+TEST_F(TaskFile, FilesThatIncludeEachOtherAreACircle) {
+  write("a.yaml", "include: b.yaml");
+  const std::string file = write("b.yaml", "include: a.yaml");
+  EXPECT_NE(message_of([&] { make_task(file, {}); }).find("a circle"), std::string::npos);
+  EXPECT_NE(message_of([&] { make_task(write("c.yaml", "include: [1]"), {}); }).find("the name of one task file"),
+            std::string::npos);
 }
 
 TEST_F(TaskFile, EveryNamedTermCanBeRead) {

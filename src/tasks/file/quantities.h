@@ -31,7 +31,8 @@ struct ArrayPlace {
     kSuccess,
     kTerminated,
     kTruncated,
-    kTask
+    kTask,
+    kExpert
   };
   Kind kind = kField;
   int which = 0;  ///< the field, the observation, or the TaskParameter
