@@ -22,6 +22,7 @@
 #include "core/stop_signal.h"
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
+#include "tasks/file/task_file.h"
 #include "tasks/run_library.h"
 
 namespace cohort::cli {
@@ -185,14 +186,21 @@ int run_evaluate(const std::vector<std::string>& words) {
                  "of videos: which of MuJoCo's geom groups 0 to 5 are drawn, e.g. 0,3; else the task's own");
   app.add_option(flag("video-successes"), video_successes, "else 2, of a benchmark's tasks 1");
   app.add_option(flag("video-failures"), video_failures, "likewise");
+  bool play = false;
+  app.add_flag("--play", play,
+               "of a task's file: with what its `play` changes, as play=true; else the episodes are those of training");
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
   if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
+  if (play) arguments.task.words.emplace_back("play=true");
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
   if (arguments.name.empty() && arguments.benchmark.empty()) take_task_of_run(arguments);
+  if (play && !tasks::is_task_file(arguments.name))
+    throw UsageError(format("--play: {} is no task's file (NAME.yaml), whose `play` it would apply",
+                            arguments.name.empty() ? "a benchmark" : arguments.name));
   std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size, true);
   if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);
   // Of a benchmark with ninety tasks four of each would be many.

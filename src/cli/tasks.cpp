@@ -95,6 +95,12 @@ void show_task(const std::string& name, const tasks::TaskSettings& settings, con
   text += format("cameras       {}\n", or_none(spec.cameras));
   text +=
       format("reward        {}\n", spec.reward_terms.empty() ? "none" : "the sum of " + join(spec.reward_terms, ", "));
+  if (!spec.metrics.empty()) {
+    std::vector<std::string> metrics;
+    for (const tasks::MetricSpec& metric : spec.metrics)
+      metrics.push_back(metric.name + (metric.at_end ? " (at the end)" : ""));
+    text += format("metrics       {}\n", join(metrics, ", "));
+  }
   text += format("expert        {}\n", spec.has_expert ? spec.expert : "none");
   if (!success.empty()) text += format("              {}\n", success);
   text += format("simulation    {}\n", task->description());

@@ -223,6 +223,7 @@ const EnvironmentStep& Environments::step(const at::Tensor& actions) {
     while (ended_.size() > kWindow) ended_.pop_front();
   }
   add_reward_terms();
+  add_metrics();
   if (!over.empty()) {
     begin_episodes(over);
     observations_ = read_observations(task_);
@@ -245,6 +246,27 @@ void Environments::add_reward_terms() {
     ++terms_.steps;
     for (std::size_t i = 0; i < terms; ++i) terms_.sums[i] += static_cast<double>(rows[as_size(e) * terms + i]);
   }
+}
+
+void Environments::add_metrics() {
+  const std::vector<tasks::MetricSpec>& specs = task_.spec().metrics;
+  if (specs.empty()) return;
+  const auto rows = task_.metrics().span<float>();
+  const auto* broken = step_.broken.const_data_ptr<float>();
+  const auto* dones = step_.dones.const_data_ptr<float>();
+  metrics_.sums.resize(specs.size()), metrics_.counts.resize(specs.size());
+  for (std::int64_t e = 0; e < size(); ++e) {
+    if (broken[e] != 0) continue;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].at_end && dones[e] == 0) continue;
+      metrics_.sums[i] += static_cast<double>(rows[as_size(e) * specs.size() + i]);
+      ++metrics_.counts[i];
+    }
+  }
+}
+
+Environments::Metrics Environments::take_metrics() {
+  return std::exchange(metrics_, {});
 }
 
 Environments::RewardTerms Environments::take_reward_terms() {

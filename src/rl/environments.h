@@ -75,6 +75,14 @@ class Environments {
   /// Since the last call.
   RewardTerms take_reward_terms();
 
+  /// Sums of the task's metrics, in the order of its spec, and of how many numbers each is: control steps of
+  /// environments, or ends of episodes (MetricSpec::at_end); steps that broke an environment are left out.
+  struct Metrics {
+    std::vector<double> sums, counts;
+  };
+  /// Since the last call.
+  Metrics take_metrics();
+
   /// What steps paid, of these environments since the beginning; steps that broke an environment are left out.
   struct Payments {
     double without_success = 0, with_success = 0;  ///< sums
@@ -104,6 +112,7 @@ class Environments {
   void bring_sums();
   void begin_episodes(const std::vector<std::int32_t>& envs);
   void add_reward_terms();
+  void add_metrics();
 
   tasks::Task& task_;
   std::uint64_t seed_;
@@ -114,6 +123,7 @@ class Environments {
   at::Tensor observations_;
   EnvironmentStep step_;
   RewardTerms terms_;
+  Metrics metrics_;
   Payments payments_;
   std::vector<std::int64_t> episodes_, steps_;  // of each environment: which episode, control steps since its reset
   std::vector<double> return_;

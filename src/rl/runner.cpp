@@ -204,6 +204,7 @@ Iteration PpoRunner::iterate() {
   result.steps = iteration_ * rollout_.transitions() * ranks_.size();
   result.episodes = episodes_of_all();
   result.reward_terms = reward_terms_of_all();
+  result.metrics = metrics_of_all();
   result.learning_rate = ppo_.learning_rate();
   result.noise_std = networks_->log_std().detach().exp().mean().item<double>();
   result.collecting_s = collecting;
@@ -245,6 +246,22 @@ std::vector<std::pair<std::string, double>> PpoRunner::reward_terms_of_all() {
   if (steps == 0) return {};
   std::vector<std::pair<std::string, double>> means;
   for (std::size_t i = 0; i < names.size(); ++i) means.emplace_back(names[i], of_all[i] / steps);
+  return means;
+}
+
+std::vector<std::pair<std::string, double>> PpoRunner::metrics_of_all() {
+  const std::vector<tasks::MetricSpec>& specs = task_.spec().metrics;
+  const Environments::Metrics own = environments_.take_metrics();
+  if (specs.empty()) return {};
+  // As many numbers on every rank, also where one rank's environments all broke.
+  std::vector<double> numbers(2 * specs.size());
+  std::copy(own.sums.begin(), own.sums.end(), numbers.begin());
+  std::copy(own.counts.begin(), own.counts.end(), numbers.begin() + std::ssize(specs));
+  const at::Tensor sum = at::stack(ranks_.gather(torch::tensor(numbers, at::kDouble))).sum(0);
+  const auto* of_all = sum.const_data_ptr<double>();
+  std::vector<std::pair<std::string, double>> means;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (of_all[specs.size() + i] > 0) means.emplace_back(specs[i].name, of_all[i] / of_all[specs.size() + i]);
   return means;
 }
 

@@ -12,7 +12,7 @@ namespace cohort::tasks {
 /// What SceneTask keeps of all environments in host memory, row by row.
 struct HostRows {
   std::vector<std::vector<float>>& observations;  ///< of each field
-  std::vector<float>&actions, &reward, &terms;
+  std::vector<float>&actions, &reward, &terms, &metrics;
   std::vector<std::uint8_t>&success, &terminated, &truncated, &broken;
   std::vector<std::int64_t>& steps;  ///< control steps since the reset
 };

@@ -308,6 +308,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   std::vector<std::string> names;
   for (const FieldSpec& field : spec.observations) names.push_back(field.name);
   field_names_.assign(std::move(names));
+  metrics_.resize(n * spec.metrics.size());
   term_names_.assign(spec.reward_terms);
   start_qpos_.resize(1, as_size(nq_)), start_qvel_.resize(1, as_size(nv_)), start_ctrl_.resize(1, as_size(nu_));
   start_mocap_pos_.resize(1, 3 * as_size(model.nmocap)), start_mocap_quat_.resize(1, 4 * as_size(model.nmocap));
@@ -445,7 +446,7 @@ EnvState SceneTask::state(int env) const {
 }
 
 HostRows SceneTask::host_rows() {
-  return {observations_, actions_, reward_, terms_, success_, terminated_, truncated_, broken_, steps_};
+  return {observations_, actions_, reward_, terms_, metrics_, success_, terminated_, truncated_, broken_, steps_};
 }
 
 void SceneTask::bring() {
@@ -505,6 +506,7 @@ void SceneTask::visit_state(StateVisitor& state) {
   state.add("task.action", actions_);
   state.add("task.reward", reward_);
   state.add("task.reward_terms", terms_);
+  if (!metrics_.empty()) state.add("task.metrics", metrics());
   state.add("task.success", success_);
   state.add("task.terminated", terminated_);
   state.add("task.truncated", truncated_);

@@ -146,6 +146,7 @@ class SceneTask : public Task {
   ArrayView truncated() final { return bring(), make_view(truncated_.data(), {n_}); }
   ArrayView broken() final { return bring(), make_view(broken_.data(), {n_}); }
   ArrayView reward_terms() final { return bring(), make_view(terms_.data(), {n_, term_count_}); }
+  ArrayView metrics() final { return bring(), make_view(metrics_.data(), {n_, std::ssize(spec().metrics)}); }
   OnDevice* on_device() final { return there_.get(); }
   /// Cameras of the model; drawn when first asked for, by the renderer that TaskSettings::pictures names.
   ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs) final;
@@ -283,6 +284,8 @@ class SceneTask : public Task {
   std::span<const std::int64_t> steps() const { return steps_; }
   /// (n_envs, elements) of a field, to be written.
   std::span<float> observation_values(std::size_t field) { return observations_[field]; }
+  /// (n_envs, metrics) of the spec's metrics, to be written after a step.
+  std::span<float> metric_values() { return metrics_; }
   /// An environment's judgement, and its terms of the dense reward before SceneTaskSettings::reward_scales: as many as
   /// the spec's, or none with a sparse reward.
   void judged(int env, Judgement judgement, std::span<const float> terms);
@@ -370,7 +373,7 @@ class SceneTask : public Task {
   std::vector<std::size_t> observation_width_;
   std::vector<GuardedRows<float>> observation_rows_;  // of each field, where writes are watched; else empty
   GuardedRows<float> term_rows_;                      // as judge() writes them
-  std::vector<float> reward_, terms_, actions_;
+  std::vector<float> reward_, terms_, metrics_, actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
   std::vector<std::int64_t> steps_;
   std::vector<double> qpos_, qvel_;  // (n, nq), (n, nv)

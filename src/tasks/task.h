@@ -47,6 +47,12 @@ struct ActionSpec {
   std::int64_t width() const { return static_cast<std::int64_t>(names.size()); }
 };
 
+/// A number that a task shows of its environments beside the reward: how far a speed is from the commanded one.
+struct MetricSpec {
+  std::string name;
+  bool at_end = false;  ///< what counts is the value with which an episode ends; else the mean over control steps
+};
+
 /// What there is to know about a task without running it.
 struct TaskSpec {
   std::string name;         ///< letters, digits, hyphens, underscores: "pick-and-place"
@@ -60,6 +66,7 @@ struct TaskSpec {
   std::vector<std::string> reward_terms;  ///< parts that the reward is the sum of; empty: it has none
   /// The most that each term can be in a step; 0: it is not known. Empty: of none.
   std::vector<float> reward_best = {};
+  std::vector<MetricSpec> metrics = {};
   /// Engine and renderer that the task takes where none is asked for.
   std::string engine = "batched", renderer = "raycast";
   bool has_expert = false;
@@ -122,6 +129,8 @@ class Task : public Observations {
   virtual ArrayView broken() = 0;
   /// (n_envs, terms) float32 of spec().reward_terms, whose sum the reward is.
   virtual ArrayView reward_terms();
+  /// (n_envs, metrics) float32 of spec().metrics, of the last step.
+  virtual ArrayView metrics();
 
   /// Where the environments are in a device's memory (tasks/on_device.h): then step() takes actions there, too, and
   /// copies nothing to the host. Null: device()'s memory is all there is.

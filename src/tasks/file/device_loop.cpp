@@ -55,6 +55,7 @@ DeviceLoop::DeviceLoop(const FilePlan& plan, sim::Scene& scene, Randomizer& rand
   device_keys_ = zeros(2 * pad * sizeof(std::uint32_t)), steps_ = zeros(pad * sizeof(std::int64_t));
   observations_ = zeros(n * count_of(width_) * sizeof(float)), written_ = zeros(n * written * sizeof(float));
   shown_ = zeros(n * count_of(rules.terms) * sizeof(float)), reward_ = zeros(n * sizeof(float));
+  if (!plan.spec.metrics.empty()) metrics_ = zeros(n * plan.spec.metrics.size() * sizeof(float));
   judged_ = zeros(3 * n), outcomes_ = zeros(4 * n);
   auto* const judged = static_cast<unsigned char*>(judged_.get());
   auto* const outcomes = static_cast<unsigned char*>(outcomes_.get());
@@ -138,6 +139,10 @@ Array DeviceLoop::array_at(const ArrayPlace& at) {
       return own(static_cast<float*>(observations_.get()) + firsts_[count_of(at.which)], ArrayType::kFloat, width_);
     case ArrayPlace::kTerms:
       return own(written_.get(), ArrayType::kFloat, envs_.written_terms);
+    case ArrayPlace::kMetrics:
+      return own(metrics_.get(), ArrayType::kFloat, std::ssize(plan_.spec.metrics));
+    case ArrayPlace::kExpert:  // acts on the host
+      break;
     case ArrayPlace::kTask: {
       const ArrayView values = randomizer_.task_values(static_cast<TaskParameter>(at.which));
       DeviceMemory& memory = task_values_[at.which];
@@ -309,6 +314,7 @@ void DeviceLoop::up(void* to, const std::vector<T>& from) {
 
 void DeviceLoop::bring(const HostRows& rows) {
   down(rows.actions, actions_.get()), down(rows.reward, reward_.get()), down(rows.terms, shown_.get());
+  if (!rows.metrics.empty()) down(rows.metrics, metrics_.get());
   down(rows.success, envs_.success), down(rows.terminated, envs_.terminated);
   down(rows.truncated, envs_.truncated), down(rows.broken, envs_.broken);
   observation_rows_.resize(n_size() * count_of(width_));
@@ -324,6 +330,7 @@ void DeviceLoop::bring(const HostRows& rows) {
 
 void DeviceLoop::take(const HostRows& rows) {
   up(actions_.get(), rows.actions), up(reward_.get(), rows.reward), up(shown_.get(), rows.terms);
+  if (!rows.metrics.empty()) up(metrics_.get(), rows.metrics);
   up(envs_.success, rows.success), up(envs_.terminated, rows.terminated);
   up(envs_.truncated, rows.truncated), up(envs_.broken, rows.broken);
   up(steps_.get(), rows.steps);

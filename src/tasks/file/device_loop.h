@@ -109,7 +109,7 @@ class DeviceLoop final : public SceneOnDevice {
   std::int64_t width_ = 0;            // of all observations
   std::vector<std::int64_t> firsts_;  // of each field's numbers among them
   sim::cuda::DeviceMemory low_, high_, scale_, given_, actions_, device_keys_, steps_, observations_, written_, shown_,
-      reward_, judged_, outcomes_, registers_, heights_, staging_, rows_out_;
+      metrics_, reward_, judged_, outcomes_, registers_, heights_, staging_, rows_out_;
   std::size_t staging_bytes_ = 0, rows_out_bytes_ = 0;
   std::map<int, sim::cuda::DeviceMemory> task_values_;  // by TaskParameter
   cuda::Environments envs_{};

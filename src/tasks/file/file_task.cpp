@@ -426,6 +426,8 @@ class FileTask final : public SceneTask {
         }
         case ArrayPlace::kTerms:
           return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
+        case ArrayPlace::kMetrics:
+          return own(metric_values().data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.metrics.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
         case ArrayPlace::kExpert:
@@ -596,7 +598,7 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
   own.of_file = settings_of_content(path, content);
   FileTaskSettings first = own;
   read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file);
+  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 

@@ -191,12 +191,11 @@ bool Quantities::task_quantity(const std::string& name, const std::vector<Argume
   for (int p = 0; p < kTaskParameterCount; ++p) {
     const auto parameter = static_cast<TaskParameter>(p);
     if (name != task_parameter_name(parameter)) continue;
-    const int array = this->array({ArrayPlace::kTask, p});
     if (parameter == TaskParameter::kActionDelay) {
       COHORT_THROW_UNLESS(arguments.empty(), "{} takes nothing in brackets", name);
-      value = g_.load(array, {0});
+      value = drawn(parameter, {0});
     } else {
-      value = g_.load(array, joints(texts_of(name, arguments)));
+      value = drawn(parameter, joints(texts_of(name, arguments)));
     }
     return true;
   }
