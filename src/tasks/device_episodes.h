@@ -47,8 +47,8 @@ class DeviceEpisodes {
 
   /// Sums over environments since the last call; steps that broke an environment are left out.
   struct Sums {
-    std::vector<double> terms;                        ///< of the reward
-    double without_success = 0, with_success = 0;     ///< rewards
+    std::vector<double> terms;                                 ///< of the reward
+    double without_success = 0, with_success = 0;              ///< rewards
     std::int64_t without = 0, with = 0, ended = 0, steps = 0;  ///< EpisodeCount
   };
   Sums take_sums();
