@@ -40,9 +40,19 @@ DeviceEpisodes::DeviceEpisodes(Task& task)
   flags_ = zeros(n), reached_ = zeros(n);
   e.flags = static_cast<unsigned char*>(flags_.get()), e.reached = static_cast<unsigned char*>(reached_.get());
   const auto term_count = static_cast<std::size_t>(e.terms);
-  doubles_ = zeros((3 + term_count) * n * sizeof(double));
+  const std::vector<MetricSpec>& metrics = task.spec().metrics;
+  doubles_ = zeros((3 + term_count + metrics.size()) * n * sizeof(double));
   auto* const doubles = static_cast<double*>(doubles_.get());
   e.returns = doubles, e.without_success = doubles + n, e.with_success = doubles + 2 * n, e.term_sums = doubles + 3 * n;
+  e.metric_sums = e.term_sums + term_count * n;
+  std::vector<std::uint8_t> at_end;
+  for (const MetricSpec& metric : metrics) at_end.push_back(metric.at_end ? 1 : 0);
+  at_end_ = zeros(at_end.size()), metric_counts_ = zeros(metrics.size() * n * sizeof(long long));
+  up(at_end_.get(), std::span<const std::uint8_t>(at_end));
+  e.metrics = static_cast<int>(metrics.size());
+  e.metric_values = static_cast<const float*>(there_.metrics().data);
+  e.at_end = static_cast<const unsigned char*>(at_end_.get());
+  e.metric_counts = static_cast<long long*>(metric_counts_.get());
   integers_ = zeros(6 * n * sizeof(long long));
   auto* const integers = static_cast<long long*>(integers_.get());
   e.steps = integers, e.early = integers + n, e.counts = integers + 2 * n;
@@ -113,18 +123,27 @@ std::vector<DeviceEpisodes::Ended> DeviceEpisodes::take_ended() {
 }
 
 DeviceEpisodes::Sums DeviceEpisodes::take_sums() {
-  const auto n = flags_here_.size(), terms = static_cast<std::size_t>(episodes_.terms);
-  const std::vector<double> values = down<double>(episodes_.without_success, (2 + terms) * n);
+  const auto n = flags_here_.size(), terms = static_cast<std::size_t>(episodes_.terms),
+             metrics = static_cast<std::size_t>(episodes_.metrics);
+  // Rewards without and with success, terms, metrics: behind each other.
+  const std::vector<double> values = down<double>(episodes_.without_success, (2 + terms + metrics) * n);
+  const std::vector<std::int64_t> numbers = down<std::int64_t>(episodes_.metric_counts, metrics * n);
   const std::vector<std::int64_t> counts = down<std::int64_t>(episodes_.counts, 4 * n);
   Sums sums;
-  sums.terms.resize(terms);
+  sums.terms.resize(terms), sums.metrics.resize(metrics), sums.metric_counts.resize(metrics);
   for (std::size_t e = 0; e < n; ++e) {
     sums.without_success += values[e], sums.with_success += values[n + e];
     for (std::size_t i = 0; i < terms; ++i) sums.terms[i] += values[2 * n + e * terms + i];
+    for (std::size_t i = 0; i < metrics; ++i) {
+      sums.metrics[i] += values[(2 + terms) * n + e * metrics + i];
+      sums.metric_counts[i] += numbers[e * metrics + i];
+    }
     sums.without += counts[4 * e + cuda::kWithout], sums.with += counts[4 * e + cuda::kWith];
     sums.ended += counts[4 * e + cuda::kEnded], sums.steps += counts[4 * e + cuda::kSteps];
   }
   need(sim::cuda::zero(device_, stream_, episodes_.without_success, values.size() * sizeof(double)), device_,
+       "sums cannot be cleared");
+  need(sim::cuda::zero(device_, stream_, episodes_.metric_counts, numbers.size() * sizeof(std::int64_t)), device_,
        "sums cannot be cleared");
   need(sim::cuda::zero(device_, stream_, episodes_.counts, counts.size() * sizeof(std::int64_t)), device_,
        "sums cannot be cleared");

@@ -141,8 +141,6 @@ Array DeviceLoop::array_at(const ArrayPlace& at) {
       return own(written_.get(), ArrayType::kFloat, envs_.written_terms);
     case ArrayPlace::kMetrics:
       return own(metrics_.get(), ArrayType::kFloat, std::ssize(plan_.spec.metrics));
-    case ArrayPlace::kExpert:  // acts on the host
-      break;
     case ArrayPlace::kTask: {
       const ArrayView values = randomizer_.task_values(static_cast<TaskParameter>(at.which));
       DeviceMemory& memory = task_values_[at.which];
@@ -179,6 +177,9 @@ ArrayView DeviceLoop::reward() {
 }
 ArrayView DeviceLoop::reward_terms() {
   return view(envs_.shown_terms, ElementType::kFloat32, envs_.terms);
+}
+ArrayView DeviceLoop::metrics() {
+  return view(metrics_.get(), ElementType::kFloat32, std::ssize(plan_.spec.metrics));
 }
 ArrayView DeviceLoop::success() {
   return view(envs_.success, ElementType::kUInt8, -1);
