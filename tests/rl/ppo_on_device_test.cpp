@@ -158,7 +158,7 @@ TEST(PpoOnDevice, AControlStepCopiesToTheHostOnlyWhoseEpisodesAreOver) {
 TEST(PpoOnDevice, ARolloutAsksNoTensorForANumberInAControlStep) {
   // The same updates with more control steps: numbers are asked for as often.
   std::vector<std::int64_t> asked;
-  for (const std::int64_t steps : {4, 12}) {
+  for (const int steps : {4, 12}) {
     const auto task = make("cartpole.yaml", 16, false, {"horizon=3"});
     PpoRunner runner(*task, RunnerSettings{.seed = 3, .num_steps_per_env = steps}, {}, small_policy());
     static std::int64_t count;
