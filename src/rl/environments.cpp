@@ -101,8 +101,8 @@ void Environments::begin_episodes(const std::vector<std::int32_t>& envs) {
 at::Tensor Environments::action_noise(std::int64_t width, std::int64_t step) {
   if (there_) {
     device_tensors_.write_before(task_.on_device()->reward());
-    return device_tensors_.read(there_->normal(width, seed_, static_cast<std::uint64_t>(first_id_),
-                                               static_cast<std::uint64_t>(step)));
+    return device_tensors_.read(
+        there_->normal(width, seed_, static_cast<std::uint64_t>(first_id_), static_cast<std::uint64_t>(step)));
   }
   at::Tensor noise = at::empty({size(), width});
   auto* out = noise.mutable_data_ptr<float>();

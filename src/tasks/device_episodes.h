@@ -47,10 +47,10 @@ class DeviceEpisodes {
 
   /// Sums over environments since the last call; steps that broke an environment are left out.
   struct Sums {
-    std::vector<double> terms;                        ///< of the reward
-    std::vector<double> metrics;                      ///< of the spec's
-    std::vector<std::int64_t> metric_counts;          ///< of how many numbers each is the sum
-    double without_success = 0, with_success = 0;     ///< rewards
+    std::vector<double> terms;                                 ///< of the reward
+    std::vector<double> metrics;                               ///< of the spec's
+    std::vector<std::int64_t> metric_counts;                   ///< of how many numbers each is the sum
+    double without_success = 0, with_success = 0;              ///< rewards
     std::int64_t without = 0, with = 0, ended = 0, steps = 0;  ///< EpisodeCount
   };
   Sums take_sums();
@@ -76,8 +76,8 @@ class DeviceEpisodes {
   OnDevice& there_;
   int device_, n_;
   void* stream_;
-  sim::cuda::DeviceMemory floats_, flags_, doubles_, integers_, final_, reached_, noise_, chosen_, ended_,
-      at_end_, metric_counts_;
+  sim::cuda::DeviceMemory floats_, flags_, doubles_, integers_, final_, reached_, noise_, chosen_, ended_, at_end_,
+      metric_counts_;
   std::size_t noise_bytes_ = 0, ended_held_ = 0, ended_count_ = 0;
   cuda::Episodes episodes_{};
   std::vector<std::uint8_t> flags_here_;

@@ -240,7 +240,8 @@ TEST_F(TaskOnDevice, AControlStepCopiesNothingToTheHostAndAResetOnlyWhatItsEnvir
 }
 
 TEST_F(TaskOnDevice, WithoutItThePhysicsAloneIsOnTheDevice) {
-  const auto there = make(kExamples + "cartpole.yaml", 4, true), apart = make(kExamples + "cartpole.yaml", 4, true, {"on_device=false"});
+  const auto there = make(kExamples + "cartpole.yaml", 4, true),
+             apart = make(kExamples + "cartpole.yaml", 4, true, {"on_device=false"});
   EXPECT_EQ(apart->on_device(), nullptr);
   for (Task* task : {there.get(), apart.get()}) {
     begin(*task, all_of(*task), 3);

@@ -1,10 +1,9 @@
 // Episodes are counted where their environments are, a thread each.
-#include "tasks/cuda/episodes.h"
-
 #include <math.h>
 
 #include "core/philox.h"
 #include "sim/cuda/current_device.h"
+#include "tasks/cuda/episodes.h"
 
 namespace cohort::tasks::cuda {
 namespace {

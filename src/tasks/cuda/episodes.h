@@ -7,26 +7,26 @@ namespace cohort::tasks::cuda {
 /// environments, O observations, T terms of the reward.
 struct Episodes {
   int n, width, terms;
-  const float *observations, *reward, *reward_terms;  ///< (n, O), (n), (n, T)
-  int metrics;                                                      ///< M
-  const float* metric_values;                                       ///< (n, M)
-  const unsigned char* at_end;                                      ///< (M): counts where an episode ends
+  const float *observations, *reward, *reward_terms;               ///< (n, O), (n), (n, T)
+  int metrics;                                                     ///< M
+  const float* metric_values;                                      ///< (n, M)
+  const unsigned char* at_end;                                     ///< (M): counts where an episode ends
   const unsigned char *success, *terminated, *truncated, *failed;  ///< (n)
   // Of the present episodes.
-  long long* steps;      ///< (n)
-  long long* early;      ///< (n): cut off after more steps than these; below 0: not
-  double* returns;       ///< (n)
+  long long* steps;        ///< (n)
+  long long* early;        ///< (n): cut off after more steps than these; below 0: not
+  double* returns;         ///< (n)
   unsigned char* reached;  ///< (n): the goal in some step
   // Of the last step.
   float *rewards, *dones, *cut_off, *broken;  ///< (n)
   float* final_observations;                  ///< (n, O)
   unsigned char* flags;                       ///< (n): EpisodeFlag
   // Since they were taken.
-  double* term_sums;                      ///< (n, T)
+  double* term_sums;                       ///< (n, T)
   double *without_success, *with_success;  ///< (n) rewards
-  double* metric_sums;                    ///< (n, M)
-  long long* metric_counts;               ///< (n, M): numbers of which the sums are
-  long long* counts;                      ///< (n, 4): EpisodeCount
+  double* metric_sums;                     ///< (n, M)
+  long long* metric_counts;                ///< (n, M): numbers of which the sums are
+  long long* counts;                       ///< (n, 4): EpisodeCount
 };
 
 /// Bits that an environment's step has.

@@ -263,10 +263,9 @@ class FileTask final : public SceneTask {
                                               control_.host_memory(), judge_.host_memory());
     there_ = there.get();
     compute_on(std::move(there));
-    randomizer_.put_values_by([this](sim::Field field, std::span<const std::int32_t> envs,
-                                     std::span<const std::int32_t> items, std::span<const double> values) {
-      there_->put_values(field, envs, items, values);
-    });
+    randomizer_.put_values_by(
+        [this](sim::Field field, std::span<const std::int32_t> envs, std::span<const std::int32_t> items,
+               std::span<const double> values) { there_->put_values(field, envs, items, values); });
     for (const Randomization& event : plan_->randomizations)
       for (const Randomization::Write& write : event.writes)
         sends_task_values_ = sends_task_values_ ||
