@@ -91,34 +91,36 @@ std::span<const std::uint8_t> DeviceEpisodes::count() {
 }
 
 void DeviceEpisodes::hold_ended(std::size_t count) {
-  if (count <= ended_held_) return;
-  const std::size_t held = std::max(count, 2 * ended_held_);
-  sim::cuda::DeviceMemory more = zeros(held * 2 * sizeof(double));
-  if (ended_count_ > 0) up(more.get(), std::span<const double>(down<double>(ended_.get(), 2 * ended_count_)));
-  ended_ = std::move(more), ended_held_ = held;
+  if (!ended_.empty() && ended_.back().count + count <= ended_.back().capacity) return;
+  const std::size_t capacity = std::max(count, 4 * flags_here_.size());
+  ended_.push_back({.memory = zeros(capacity * 2 * sizeof(double)), .capacity = capacity});
 }
 
 void DeviceEpisodes::renew(std::span<const std::int32_t> envs, std::span<const std::int64_t> early) {
   COHORT_CHECK(envs.size() == early.size() && envs.size() <= flags_here_.size(), "{} environments of {}, {} ends",
                envs.size(), n_, early.size());
-  hold_ended(ended_count_ + envs.size());
+  hold_ended(envs.size());
+  EndedPiece& piece = ended_.back();
   std::vector<std::byte> message(envs.size() * (sizeof(std::int64_t) + sizeof(std::int32_t)));
   std::memcpy(message.data(), early.data(), early.size_bytes());
   std::memcpy(message.data() + early.size_bytes(), envs.data(), envs.size_bytes());
   up(chosen_.get(), std::span<const std::byte>(message));
   const auto* const sent = static_cast<const char*>(chosen_.get());
   need(cuda::renew(device_, stream_, episodes_, reinterpret_cast<const int*>(sent + early.size_bytes()),
-                   reinterpret_cast<const long long*>(sent), static_cast<double*>(ended_.get()) + 2 * ended_count_,
+                   reinterpret_cast<const long long*>(sent), static_cast<double*>(piece.memory.get()) + 2 * piece.count,
                    static_cast<int>(envs.size())),
        device_, "episodes cannot begin");
-  ended_count_ += envs.size();
+  piece.count += envs.size();
 }
 
 std::vector<DeviceEpisodes::Ended> DeviceEpisodes::take_ended() {
-  const std::vector<double> rows = down<double>(ended_.get(), 2 * ended_count_);
   std::vector<Ended> ended;
-  for (std::size_t i = 0; i < ended_count_; ++i) ended.push_back({rows[2 * i], rows[2 * i + 1] != 0});
-  ended_count_ = 0;
+  for (const EndedPiece& piece : ended_) {
+    const std::vector<double> rows = down<double>(piece.memory.get(), 2 * piece.count);
+    for (std::size_t i = 0; i < piece.count; ++i) ended.push_back({rows[2 * i], rows[2 * i + 1] != 0});
+  }
+  // The first stays for those that come.
+  if (!ended_.empty()) ended_.erase(ended_.begin() + 1, ended_.end()), ended_.front().count = 0;
   return ended;
 }
 
