@@ -20,6 +20,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
+#include "eval/episode_page.h"
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
 #include "tasks/file/task_file.h"
@@ -48,6 +49,8 @@ void evaluate(EvaluateArguments& arguments) {
   const auto task = arguments.task.make(arguments.name);
   arguments.video.max_steps = arguments.max_steps;
   if (arguments.record_video) eval::check_video(*task, arguments.video);
+  std::optional<eval::EpisodePages> pages;
+  if (!arguments.html.empty()) pages.emplace(*task);
   std::optional<OutputFiles> files;
   if (first) files.emplace(arguments);
   if (first && arguments.record_video) {
@@ -83,6 +86,14 @@ void evaluate(EvaluateArguments& arguments) {
   const std::string csv = eval::csv_table(results);
   files->write(json.dump(2) + "\n", csv);
   if (!arguments.out.empty()) log::info("evaluation.json and evaluation.csv are in {}", arguments.out);
+  if (pages) {
+    for (std::size_t i = 0; i < of_task.size(); ++i)
+      pages->add(*of_task[i].actor, eval::best_and_worst(results[i]),
+                 {.max_steps = arguments.max_steps, .instruction = ""});
+    pages->write(arguments.html);
+    json["page"] = from_table(arguments, arguments.html);
+    files->write(json.dump(2) + "\n", csv);
+  }
   if (!arguments.record_video) return;
   for (std::size_t i = 0; i < of_task.size(); ++i)
     for (const eval::EpisodeVideo& video :
@@ -175,6 +186,11 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("--out", arguments.out, "folder that gets evaluation.json, evaluation.csv and videos/");
   app.add_option("--json", arguments.json, "file with the figures and every episode");
   app.add_option("--csv", arguments.csv, "file with a line for every episode");
+  app.add_option("--html", arguments.html,
+                 "an .html page that plays the best and the worst episode of each policy, without a network")
+      ->check([](const std::string& text) {
+        return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
+      });
   app.add_flag(flag("record-video"), arguments.record_video,
                "of two successes and two failures of each policy; of one each in every task of a benchmark");
   app.add_option(flag("video-output-dir"), video_folder, "else OUT/videos");
@@ -192,6 +208,8 @@ int run_evaluate(const std::vector<std::string>& words) {
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
   if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
+  if (!arguments.html.empty() && !arguments.benchmark.empty())
+    throw UsageError("--html is of one task's episodes: it goes with --task");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   if (play) arguments.task.words.emplace_back("play=true");
   arguments.task.take_words(0);

@@ -152,7 +152,7 @@ void SimulatePictures::save() {
   if (p.track) {
     const std::string page = view::offline_page({.title = std::filesystem::path(p.settings.html).stem().string(),
                                                  .scene = p.page_scene,
-                                                 .poses = p.track->bytes()});
+                                                 .episodes = {{"", p.track->bytes()}}});
     write_file_atomically(p.settings.html, page);
     log::info("{} frames in {}, {}: open it in a browser", p.track->frames(), p.settings.html,
               format_bytes(static_cast<double>(page.size())));

@@ -48,15 +48,16 @@ std::string page(const std::string& title, const std::string& nonce, const std::
          "</script>\n</body>\n</html>\n";
 }
 
-std::string data_element(const std::string& id, const std::string& bytes) {
-  return "<script type=\"text/plain\" id=\"" + id + "\">" + base64(deflated(bytes)) + "</script>\n";
+std::string data_element(const std::string& id, const std::string& title, const std::string& bytes) {
+  return "<script type=\"text/plain\" class=\"" + id + "\" data-title=\"" + escaped(title) + "\">" +
+         base64(deflated(bytes)) + "</script>\n";
 }
 
 }  // namespace
 
 std::string offline_page(const PageContent& content) {
-  std::string data = data_element("scene", content.scene);
-  if (!content.poses.empty()) data += data_element("poses", content.poses);
+  std::string data = data_element("scene", "", content.scene);
+  for (const PageEpisode& e : content.episodes) data += data_element("poses", e.title, e.poses);
   return page(content.title, "cohort", "", data);
 }
 
@@ -64,10 +65,14 @@ void write_page(const std::filesystem::path& path, const PageContent& content) {
   write_file_atomically(path, offline_page(content));
 }
 
+std::string offline_data_page(const std::string& title, const std::string& document) {
+  return page(title, "cohort", "", data_element("data", "", document));
+}
+
 std::string served_page(const std::string& title, const std::string& socket, const std::string& nonce) {
   const std::string origin = socket.substr(0, socket.find('/', socket.find("//") + 2));
-  return page(title, nonce, "; connect-src " + origin,
-              "<script type=\"text/plain\" id=\"socket\">" + escaped(socket) + "</script>\n");
+  return page(title, nonce, "; connect-src " + escaped(origin),
+              "<div id=\"socket\" data-address=\"" + escaped(socket) + "\" hidden></div>\n");
 }
 
 }  // namespace cohort::view

@@ -147,8 +147,6 @@ Array DeviceLoop::array_at(const ArrayPlace& at) {
       if (!memory) memory = make_device_memory(device_, stream_, count_of(values.shape[1] * n_pad_) * sizeof(float));
       return {memory.get(), ArrayType::kFloat, 1, n_pad_};
     }
-    case ArrayPlace::kExpert:  // of the host's own program; FileTask::make_expert() refuses it here
-      return {};
     case ArrayPlace::kSuccess:
       return own(judged, ArrayType::kUInt8, 1);
     case ArrayPlace::kTerminated:

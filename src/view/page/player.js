@@ -115,6 +115,7 @@ class Page {
     if (s.envs.length > 1) {
       choice(view, 'environment', [['all', 'all'], ...s.envs.map((e, i) => [String(i), String(e)])], (v) => {
         this.env = v;
+        if (this.live) this.live.ask('env', { value: v === 'all' ? 0 : Number(v) });
         this.arrange();
         this.home();
       });
@@ -143,6 +144,14 @@ class Page {
   buildTimeBar() {
     this.bar.replaceChildren();
     this.bar.hidden = false;
+    if (this.episodes.length > 1) {
+      choice(this.bar, 'episode', this.episodes.map((e, i) => [String(i), e.title]), (i) => {
+        this.track = this.episodes[Number(i)].track;
+        this.buildTimeBar();
+        this.home();
+      }).value = String(this.episodes.findIndex((e) => e.track === this.track));
+    }
+    this.curves.clear();
     this.playButton = element('button', this.bar, { textContent: 'play', title: 'space' });
     this.playButton.addEventListener('click', () => this.play(!this.playing));
     this.scrub = element('input', this.bar, { type: 'range', min: 0, max: Math.max(this.track.duration, 1e-3), step: 'any', value: 0 });
@@ -214,6 +223,19 @@ class Page {
     return { ...placed, lens, env, projection: orthographic ? parallelFrustum(lens, near, far) : frustum(lens, near, far) };
   }
 
+  /** Numbers of the geoms that a camera sees, rows from the top; -1 where none is. camera: {pos, lookat, fovy}. */
+  seenFrom(camera, width, height) {
+    const lens = this.scene.lens(camera, width / height);
+    const view = { pos: camera.pos, ...axesLooking(subtract(camera.pos, camera.lookat)), lens, env: this.envsShown()[0],
+      projection: frustum(lens, this.scene.near, this.scene.far) };
+    const seen = this.drawing.seen(view, width, height), out = new Int32Array(seen.length);
+    for (let i = 0; i < out.length; ++i) {
+      const number = seen[(height - 1 - Math.floor(i / width)) * width + i % width];
+      out[i] = number === 0 ? -1 : this.scene.geoms[(number - 1) % this.scene.geoms.length].id;
+    }
+    return out;
+  }
+
   frame(now) {
     if (this.playing && this.track) {
       if (this.last !== undefined) {
@@ -268,7 +290,7 @@ class Page {
     let drag = null;
     this.canvas.addEventListener('pointerdown', (e) => {
       drag = { x: e.clientX, y: e.clientY, far: 0, pan: e.button !== 0 || e.shiftKey };
-      this.canvas.setPointerCapture(e.pointerId);
+      if (e.isTrusted) this.canvas.setPointerCapture(e.pointerId);  // one that a script has made has no pointer
     });
     this.canvas.addEventListener('pointermove', (e) => {
       if (!drag) return;
@@ -314,17 +336,159 @@ class Page {
   }
 }
 
+/** A page that a program serves: the scene goes on there, and what is clicked here is asked for. */
+class Live {
+  constructor(page, address) {
+    this.page = page;
+    this.names = [];
+    this.time = [];
+    this.values = [];
+    this.socket = new WebSocket(address);
+    this.socket.binaryType = 'arraybuffer';
+    this.socket.onmessage = (e) => this.take(e.data).catch((error) => page.say(error.message));
+    this.socket.onclose = () => page.say('The program has ended, or the way to it; load the page again when it is back.');
+    this.order = Promise.resolve();
+  }
+
+  ask(what, more = {}) { this.socket.send(JSON.stringify({ do: what, ...more })); }
+
+  /** Messages are dealt with in their order, though unpacking takes a while. */
+  take(data) {
+    this.order = this.order.catch(() => {}).then(() => (typeof data === 'string' ? this.told(JSON.parse(data)) : this.shown(data)));
+    return this.order;
+  }
+
+  async shown(buffer) {
+    const kind = new DataView(buffer).getUint32(0, true), page = this.page;
+    if (kind === 1) {
+      const stream = new Blob([buffer.slice(4)]).stream().pipeThrough(new DecompressionStream('deflate'));
+      page.open(new SceneModel(new PackedDocument(new Uint8Array(await new Response(stream).arrayBuffer()))), null);
+      page.say('');
+      page.ready = true;
+      return;
+    }
+    if (!page.scene) return;
+    const view = new DataView(buffer), s = page.scene, pose = new Float32Array(7);
+    const three = (at) => [0, 1, 2].map((k) => view.getFloat32(at + 4 * k, true));
+    const time = view.getFloat32(4, true), low = three(8), high = three(20), curves = view.getUint32(32, true);
+    const numbers = new Float32Array(buffer, 36, curves), values = new Uint16Array(buffer, 36 + 4 * curves);
+    for (let i = 0; i < s.envs.length * s.moving.length; ++i) {
+      unpackPose(values, 6 * i, low, high, pose, 0);
+      s.setPose(Math.floor(i / s.moving.length), s.moving[i % s.moving.length], pose);
+    }
+    this.keep(time, numbers);
+    this.ask('seen');
+    this.frames = (this.frames || 0) + 1;
+    page.time = time;
+    if (this.clock) this.clock.textContent = `${time.toFixed(2)} s`;
+    page.moved();
+  }
+
+  /** Curves of the last thousand frames; they begin anew where time does. */
+  keep(time, numbers) {
+    if (this.time.length > 0 && time < this.time[this.time.length - 1]) this.time = [], this.values = [];
+    this.time.push(time);
+    this.values.push(Array.from(numbers));
+    if (this.time.length > 1000) this.time.shift(), this.values.shift();
+    const now = performance.now();
+    if (this.names.length === 0 || now - (this.drawn || 0) < 100) return;
+    this.drawn = now;
+    this.names.forEach((name, i) => this.page.curves.draw(name, this.time, this.values.map((v) => v[i]), time));
+  }
+
+  told(m) {
+    if (m.kind === 'about') this.build(m);
+    if (m.kind === 'state') this.state(m);
+    if (m.kind === 'error' && this.status) this.status.textContent = m.text;
+  }
+
+  build(m) {
+    const page = this.page, bar = page.bar;
+    this.names = m.curves;
+    page.curvesPanel.hidden = m.curves.length === 0;
+    bar.hidden = false;
+    bar.replaceChildren();
+    const button = (text, ask, title = '') => {
+      const b = element('button', bar, { textContent: text, title });
+      b.addEventListener('click', ask);
+      return b;
+    };
+    page.playButton = button('play', () => this.ask(this.playing ? 'pause' : 'play'), 'space');
+    button('step', () => this.ask('step'));
+    button('reset', () => this.ask('reset', { seed: Math.max(0, Math.floor(Number(seed.value)) || 0) }));
+    const seedLabel = element('label', bar, { textContent: 'seed ' });
+    const seed = element('input', seedLabel, { type: 'number', min: 0, value: 0 });
+    this.speed = choice(bar, 'speed', [0.1, 0.25, 0.5, 1, 2, 4, 8].map((v) => [String(v), `${v}x`]), (v) => this.ask('speed', { value: Number(v) }));
+    if (m.actors.length > 1) this.actor = choice(bar, 'acts', m.actors.map((a, i) => [String(i), a]), (v) => this.ask('actor', { value: Number(v) }));
+    this.clock = element('span', bar, { className: 'time' });
+    this.status = element('span', bar);
+    this.sliders(m);
+  }
+
+  sliders(m) {
+    const make = (title, list, what) => {
+      if (list.length === 0) return [];
+      const box = element('div', this.page.side);
+      element('h2', box, { textContent: title });
+      return list.map((item) => {
+        const label = element('label', box, { className: 'row' });
+        element('span', label, { textContent: item.name || `${what} ${item.index}`, title: item.name });
+        const input = element('input', label, { type: 'range', min: item.low, max: item.high, step: 'any' });
+        const value = element('span', label);
+        input.addEventListener('input', () => {
+          if (what === 'joint' && this.playing) this.ask('pause');
+          this.ask(what, { index: item.index, value: Number(input.value) });
+        });
+        return { ...item, input, value };
+      });
+    };
+    this.joints = make('joints', m.joints, 'joint');
+    this.controls = make('controls', m.controls, 'control');
+  }
+
+  state(m) {
+    if (!this.clock) return;  // what there is to set is said first
+    this.playing = m.playing;
+    this.page.playButton.textContent = m.playing ? 'pause' : 'play';
+    this.status.textContent = m.status;
+    this.speed.value = String(m.speed);
+    if (this.actor) this.actor.value = String(m.actor);
+    const show = (list, values, at) => {
+      for (const item of list) {
+        const x = values[at(item)];
+        if (document.activeElement !== item.input) item.input.value = x;
+        item.value.textContent = x.toFixed(3);
+      }
+    };
+    show(this.joints, m.qpos, (j) => j.qpos);
+    show(this.controls, m.ctrl, (c) => c.index);
+    for (const c of this.controls) c.input.disabled = !m.byHand;
+  }
+}
+
 /** The page's beginning. window.cohort: the page, for who wants to ask it (tests do). */
 async function begin() {
+  const recorded = document.querySelector('script.data');
+  if (recorded) {
+    window.cohort = new DataPage(new PackedDocument(await unpacked(recorded.textContent)));
+    window.cohort.ready = true;
+    return;
+  }
   const page = new Page();
   window.cohort = page;
-  const data = document.getElementById('scene');
-  if (!data) return;
+  const served = document.getElementById('socket');
+  if (served) {
+    page.say('waiting for the scene');
+    page.live = new Live(page, served.dataset.address);
+    return;
+  }
+  const data = document.querySelector('script.scene');
   page.say('reading the scene');
   const scene = new SceneModel(new PackedDocument(await unpacked(data.textContent)));
-  const poses = document.getElementById('poses');
-  const track = poses ? new PoseTrack(new PackedDocument(await unpacked(poses.textContent))) : null;
-  page.open(scene, track);
+  page.episodes = [];
+  for (const poses of document.querySelectorAll('script.poses'))
+    page.episodes.push({ title: poses.dataset.title, track: new PoseTrack(new PackedDocument(await unpacked(poses.textContent))) });
+  page.open(scene, page.episodes.length > 0 ? page.episodes[0].track : null);
   page.say('');
   page.ready = true;
 }
