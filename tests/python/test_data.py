@@ -22,7 +22,7 @@ def episodes():
 
 class Windows(unittest.TestCase):
     def test_windows_hold_the_actions_that_h5py_reads(self):
-        windows = cohort.data.open(ROBOMIMIC, window=(2, 4), splits=["all"])
+        windows = cohort.data.open(ROBOMIMIC, window=(2, 4), splits=["all"], proprio=["obs/eef_pos"])
         demos = episodes()
         self.assertEqual(len(windows), sum(len(actions) for _, actions in demos))
         self.assertEqual(windows.fields["action"], ("float32", (4, demos[0][1].shape[1])))
@@ -38,7 +38,7 @@ class Windows(unittest.TestCase):
     def test_batches_and_torchs_loader_give_the_samples(self):
         import torch
 
-        windows = cohort.data.open(ROBOMIMIC, window=(1, 2), splits=["all"], threads=2)
+        windows = cohort.data.open(ROBOMIMIC, window=(1, 2), splits=["all"], proprio=["obs/eef_pos"], threads=2)
         whole = windows.read(range(len(windows)))
         for name, values in whole.items():
             self.assertIsInstance(values, torch.Tensor)
@@ -55,13 +55,13 @@ class Windows(unittest.TestCase):
         self.assertFalse(torch.equal(orders[0], orders[1]))
 
     def test_what_is_not_there_is_named(self):
-        windows = cohort.data.open(ROBOMIMIC, splits=["all"])
+        windows = cohort.data.open(ROBOMIMIC, splits=["all"], proprio=[])
         with self.assertRaises(IndexError):
             windows[len(windows)]
         with self.assertRaisesRegex(cohort.Error, f"no window {len(windows)}"):
             windows.read([len(windows)])
         with self.assertRaisesRegex(cohort.Error, "actoins"):
-            cohort.data.open(ROBOMIMIC, actions=["actoins"], splits=["all"])
+            cohort.data.open(ROBOMIMIC, actions=["actoins"], proprio=[], splits=["all"])
         with self.assertRaisesRegex(cohort.Error, "strid"):
             cohort.data.open(ROBOMIMIC, strid=2)
         with self.assertRaises(cohort.Error):
