@@ -31,12 +31,13 @@ class Gymnasium(unittest.TestCase):
                 paid.append(r)
             rewards[name], observations[name] = np.asarray(paid), np.concatenate(rows)
         # Starts are drawn by other generators: means over 3,200 steps, their spread over 16 environments.
-        for values in (rewards,):
-            spread = values["theirs"].mean(0).std() / np.sqrt(n)
-            self.assertLess(abs(values["ours"].mean() - values["theirs"].mean()), 5 * spread)
+        spread = rewards["theirs"].mean(0).std() / np.sqrt(n)
+        self.assertLess(abs(rewards["ours"].mean() - rewards["theirs"].mean()), 5 * spread)
         a, b = observations["ours"], observations["theirs"]
-        np.testing.assert_allclose(a.std(0), b.std(0), rtol=0.25)
-        np.testing.assert_array_less(np.abs(a.mean(0) - b.mean(0)), 0.35 * b.std(0) + 0.02)
+        # Of the joints: whether a cheetah falls on its back (height and pitch) is too rare an event for 16 environments.
+        a, b = a[:, 2:], b[:, 2:]
+        np.testing.assert_allclose(a.std(0), b.std(0), rtol=0.15)
+        np.testing.assert_array_less(np.abs(a.mean(0) - b.mean(0)), 0.2 * b.std(0))
 
 
 class StableBaselines3(unittest.TestCase):
