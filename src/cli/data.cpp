@@ -137,7 +137,8 @@ view::DataEpisode shown_episode(const data::EpisodeSource& source, std::int64_t 
       curve.values.resize(static_cast<std::size_t>(out.steps) * curve.width);
       episode->read(f, 0, out.steps, std::span<float>(curve.values));
       out.curves.push_back(std::move(curve));
-    } else if (field.kind == data::StepKind::kText && field.fault().empty() && out.steps > 0 && out.instruction.empty()) {
+    } else if (field.kind == data::StepKind::kText && field.fault().empty() && out.steps > 0 &&
+               out.instruction.empty()) {
       out.instruction = std::string(episode->text(f, 0));
     } else if (field.kind == data::StepKind::kImage && field.fault().empty()) {
       view::DataCamera camera{.name = field.name, .steps = {}, .pictures = {}};
@@ -430,8 +431,9 @@ CLI::App* add_inspect(CLI::App& app, InspectArguments& inspecting) {
   inspecting.source.add_to(*inspect_app);
   inspect_app->add_option("--out", inspecting.out, "PNG with a contact sheet of frames and curves of the actions");
   inspect_app
-      ->add_option("--html", inspecting.html,
-                   "an .html page with these episodes' pictures and curves side by side, for a browser without a network")
+      ->add_option(
+          "--html", inspecting.html,
+          "an .html page with these episodes' pictures and curves side by side, for a browser without a network")
       ->check([](const std::string& text) {
         return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
       });

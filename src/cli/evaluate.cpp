@@ -23,6 +23,8 @@
 #include "eval/episode_page.h"
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
+#include "tasks/file/task_file.h"
+#include "tasks/run_library.h"
 
 namespace cohort::cli {
 namespace fs = std::filesystem;
@@ -143,6 +145,22 @@ struct ReferenceFlags {
   }
 };
 
+/// Where no task is named: the one in which the first policy has learnt, with its settings; what is typed comes later and
+/// wins. Throws UsageError where none is known.
+void take_task_of_run(EvaluateArguments& arguments) {
+  const tasks::TaskOfRun task = tasks::task_of_run(arguments.policies.front());
+  if (task.name.empty())
+    throw UsageError(
+        "either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
+        "task.)");
+  arguments.name = task.name;
+  if (arguments.task.settings.engine.empty()) arguments.task.settings.engine = task.engine;
+  auto& overrides = arguments.task.settings.overrides;
+  overrides.insert(overrides.begin(), task.settings.begin(), task.settings.end());
+  log::info("task {}{}, in which {} has learnt", task.name, task.settings.empty() ? "" : " " + join(task.settings, " "),
+            arguments.policies.front());
+}
+
 int run_evaluate(const std::vector<std::string>& words) {
   CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
   EvaluateArguments arguments;
@@ -151,13 +169,14 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("words", arguments.task.words,
                  "settings of the task, and of policies those that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
-  app.add_option("--task", arguments.name, "as `cohort tasks` lists them");
+  app.add_option("--task", arguments.name,
+                 "as `cohort tasks` lists them, or a task file; else the one that the policy has learnt in");
   app.add_option("--benchmark", arguments.benchmark,
                  "instead: all tasks of libero_spatial, libero_object, libero_goal, libero_10 or libero_90");
   app.add_option(flag("num-tasks"), arguments.num_tasks, "of the benchmark: its first ones; else all");
   app.add_option("--policy", arguments.policies,
-                 "a run or checkpoint, expert, random, replay:DATA, or a policy server ws://HOST:PORT; several stand "
-                 "side by side");
+                 "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT; several "
+                 "stand side by side");
   ReferenceFlags reference;
   reference.add_to(app);
   app.add_option("--episodes", arguments.episodes, "of a task; else 50, and 20 of each task of a benchmark");
@@ -183,16 +202,23 @@ int run_evaluate(const std::vector<std::string>& words) {
                  "of videos: which of MuJoCo's geom groups 0 to 5 are drawn, e.g. 0,3; else the task's own");
   app.add_option(flag("video-successes"), video_successes, "else 2, of a benchmark's tasks 1");
   app.add_option(flag("video-failures"), video_failures, "likewise");
+  bool play = false;
+  app.add_flag("--play", play,
+               "of a task's file: with what its `play` changes, as play=true; else the episodes are those of training");
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  if (arguments.name.empty() == arguments.benchmark.empty())
-    throw UsageError("either --task or --benchmark is needed: what is to be done");
+  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   if (!arguments.html.empty() && !arguments.benchmark.empty())
     throw UsageError("--html is of one task's episodes: it goes with --task");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
+  if (play) arguments.task.words.emplace_back("play=true");
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
+  if (arguments.name.empty() && arguments.benchmark.empty()) take_task_of_run(arguments);
+  if (play && !tasks::is_task_file(arguments.name))
+    throw UsageError(format("--play: {} is no task's file (NAME.yaml), whose `play` it would apply",
+                            arguments.name.empty() ? "a benchmark" : arguments.name));
   std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size, true);
   if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);
   // Of a benchmark with ninety tasks four of each would be many.

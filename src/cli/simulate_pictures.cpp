@@ -50,8 +50,7 @@ void check(const PictureSettings& s) {
   }
   if (!s.size.empty()) picture_size("--size", s.size, false);
   if (!s.geom_groups.empty()) geom_groups(s.geom_groups);
-  const bool for_pictures =
-      !s.camera.empty() || !s.size.empty() || s.shadows.has_value() || !s.geom_groups.empty();
+  const bool for_pictures = !s.camera.empty() || !s.size.empty() || s.shadows.has_value() || !s.geom_groups.empty();
   if (!s.drawn() && (for_pictures || (!s.env_spacing.empty() && s.html.empty()))) {
     throw UsageError(
         "--camera, --size, --shadows, --geom-groups and --env-spacing are for --video and --picture: name one of them");

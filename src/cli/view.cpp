@@ -126,16 +126,19 @@ int run_view(const std::vector<std::string>& words) {
       "  cohort view robot.xml                                    its joints and controls as sliders\n"
       "  cohort view quadruped-velocity --policy outputs/dog/latest --n-envs 16\n"
       "  cohort view outputs/dog/latest                            its task, and its checkpoints to choose from\n\n"
-      "The page is served on this machine's loopback address, behind a token. A page in a file, without a server: --html\n"
+      "The page is served on this machine's loopback address, behind a token. A page in a file, without a server: "
+      "--html\n"
       "of cohort simulate, evaluate and collect.");
   ViewArguments arguments;
-  app.add_option("WHAT", arguments.task.words,
-                 "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, and settings of "
-                 "it key=value; or a run of PPO")
+  app.add_option(
+         "WHAT", arguments.task.words,
+         "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, and settings of "
+         "it key=value; or a run of PPO")
       ->required();
-  app.add_option("--policy", arguments.policies,
-                 "of a task, who acts: expert, random, replay:DATA, a server ws://HOST:PORT, a run or checkpoint; several "
-                 "are to be chosen from on the page");
+  app.add_option(
+      "--policy", arguments.policies,
+      "of a task, who acts: expert, random, replay:DATA, a server ws://HOST:PORT, a run or checkpoint; several "
+      "are to be chosen from on the page");
   app.add_option("--control", arguments.control, "of a model: random, zero, hold, or hand: the page's sliders")
       ->check(CLI::IsMember({"random", "zero", "hold", "hand"}))
       ->capture_default_str();
@@ -161,16 +164,19 @@ int run_view(const std::vector<std::string>& words) {
   arguments.task.settings.threads = arguments.task.threads();
   if (is_model(what)) {
     if (!arguments.policies.empty())
-      throw UsageError(format("--policy: {} is a model without a task; a task of it is a file that "
-                              "docs/guide/task_files.md describes", what));
+      throw UsageError(
+          format("--policy: {} is a model without a task; a task of it is a file that "
+                 "docs/guide/task_files.md describes",
+                 what));
     view_model(arguments, what);
     return 0;
   }
   if (fs::exists(what) && !what.ends_with(".json")) {
-    COHORT_THROW_UNLESS(rl::is_ppo_run(what),
-                        "{} is no model and no run of PPO, which names its task; of another run name the task, and the run "
-                        "with --policy",
-                        what);
+    COHORT_THROW_UNLESS(
+        rl::is_ppo_run(what),
+        "{} is no model and no run of PPO, which names its task; of another run name the task, and the run "
+        "with --policy",
+        what);
     const std::string task = task_of_run(what, arguments.task.settings);
     if (arguments.policies.empty()) arguments.policies = checkpoints_of(what);
     if (arguments.policies.empty()) arguments.policies = {what};

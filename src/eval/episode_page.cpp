@@ -62,8 +62,7 @@ class WatchingEpisodes final : public tasks::RolloutObserver {
       t.curves["reward"] = {reward[env]};
       t.curves["return"] = {static_cast<float>(t.total)};
       t.curves["success"] = {static_cast<float>(success[env])};
-      for (std::size_t i = 0; i < names.size(); ++i)
-        t.curves["reward " + names[i]] = {terms[env * names.size() + i]};
+      for (std::size_t i = 0; i < names.size(); ++i) t.curves["reward " + names[i]] = {terms[env * names.size() + i]};
       const double time = static_cast<double>(++t.steps) * task_.spec().control_period;
       if (success[env] != 0 && !t.succeeded) t.succeeded = true, t.track->mark(time, "success");
       t.track->add(time, t.curves);

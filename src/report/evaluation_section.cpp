@@ -126,7 +126,7 @@ std::string episode_frame(const fs::path& page, const fs::path& page_folder) {
 std::vector<std::pair<std::string, std::string>> success_tiles(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> tiles;
   const auto stands_beside = [](const EvaluatedPolicy& p) {
-    return p.policy == "expert" || p.policy == "random" || p.policy.starts_with("replay");
+    return p.policy == "expert" || p.policy == "random" || p.policy == "zero" || p.policy.starts_with("replay");
   };
   for (const SavedEvaluation& e : read_evaluations(folder))
     for (const EvaluatedPolicy& p : e.policies)

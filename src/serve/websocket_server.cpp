@@ -92,7 +92,8 @@ class ServedConnection : public std::enable_shared_from_this<ServedConnection> {
           "whether it is there.\n");
     }
     if (!hub_.handler->admits(asked))
-      return answer(http::status::forbidden, asked.origin.empty() ? "Not without the token.\n" : "Not for web pages.\n");
+      return answer(http::status::forbidden,
+                    asked.origin.empty() ? "Not without the token.\n" : "Not for web pages.\n");
     if (static_cast<int>(hub_.open.size()) >= hub_.settings.max_connections)
       return answer(http::status::service_unavailable, "This server takes " +
                                                            std::to_string(hub_.settings.max_connections) +

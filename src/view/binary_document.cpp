@@ -50,8 +50,7 @@ std::string base64(const std::string& bytes) {
     unsigned three = 0;
     for (std::size_t k = 0; k < 3; ++k)
       three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k)
-      out += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63u];
+    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63u];
   }
   return out;
 }

@@ -14,12 +14,12 @@ struct DataCurve {
 };
 struct DataCamera {
   std::string name;
-  std::vector<std::int64_t> steps;     ///< of the pictures, rising
-  std::vector<std::string> pictures;   ///< JPEG or PNG; "": damaged
+  std::vector<std::int64_t> steps;    ///< of the pictures, rising
+  std::vector<std::string> pictures;  ///< JPEG or PNG; "": damaged
 };
 struct DataEpisode {
-  std::string title;         ///< "episode 3"
-  std::string instruction;   ///< what was to be done; may be empty
+  std::string title;        ///< "episode 3"
+  std::string instruction;  ///< what was to be done; may be empty
   std::int64_t steps = 0;
   std::vector<DataCurve> curves;
   std::vector<DataCamera> cameras;

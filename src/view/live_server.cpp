@@ -30,11 +30,11 @@ using sim::at;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kMostFps = 30;
-constexpr int kFramesUnseen = 3;          // that are on the way to a page
+constexpr int kFramesUnseen = 3;  // that are on the way to a page
 constexpr double kMostSpeed = 16, kLeastSpeed = 0.01;
 constexpr int kMostClients = 8;
 constexpr double kStateInterval = 0.25, kLeastStateInterval = 0.04;  // s between lines about the state
-constexpr double kMostLag = 0.25;         // s of simulated time that are caught up with
+constexpr double kMostLag = 0.25;                                    // s of simulated time that are caught up with
 
 std::string random_hex(int bytes) {
   std::random_device device;
@@ -47,7 +47,8 @@ std::string random_hex(int bytes) {
 bool same(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
   unsigned different = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
   return different == 0;
 }
 
@@ -78,11 +79,10 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     std::string message;
     put(message, kSceneMessage);
     scene = message + deflated(scene_document(session.scene(), envs));
-    server.emplace(serve::WebSocketServerSettings{.host = settings.host,
-                                                  .port = settings.port,
-                                                  .max_connections = kMostClients,
-                                                  .max_message = kMostMessage},
-                   *this);
+    server.emplace(
+        serve::WebSocketServerSettings{
+            .host = settings.host, .port = settings.port, .max_connections = kMostClients, .max_message = kMostMessage},
+        *this);
   }
   ~Impl() override { server.reset(); }
 
@@ -101,13 +101,16 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   }
 
   std::optional<serve::HttpAnswer> answer(const serve::HttpRequest& request) override {
-    if (!trusted_host(request.host)) return serve::HttpAnswer{403, "text/plain", "This name is none of this machine's.\n"};
+    if (!trusted_host(request.host))
+      return serve::HttpAnswer{403, "text/plain", "This name is none of this machine's.\n"};
     if (request.target != "/" && !request.target.starts_with("/?"))
       return serve::HttpAnswer{404, "text/plain", "There is one page here: /\n"};
     if (!has_token(request.target))
-      return serve::HttpAnswer{403, "text/plain", "Not without the token: take the whole address that `cohort view` prints.\n"};
-    return serve::HttpAnswer{200, "text/html; charset=utf-8",
-                             served_page(session.title(), "ws://" + request.host + "/socket?token=" + token, random_hex(16))};
+      return serve::HttpAnswer{403, "text/plain",
+                               "Not without the token: take the whole address that `cohort view` prints.\n"};
+    return serve::HttpAnswer{
+        200, "text/html; charset=utf-8",
+        served_page(session.title(), "ws://" + request.host + "/socket?token=" + token, random_hex(16))};
   }
 
   bool admits(const serve::HttpRequest& request) override {
@@ -169,9 +172,9 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
                           {"name", a.name},
                           {"low", a.limited ? a.range[0] : -1.0},
                           {"high", a.limited ? a.range[1] : 1.0}});
-    return {{"kind", "about"},        {"title", session.title()}, {"period", session.period()},
-            {"curves", session.curve_names()}, {"joints", joints}, {"controls", controls},
-            {"actors", session.actors()}};
+    return {
+        {"kind", "about"},  {"title", session.title()}, {"period", session.period()}, {"curves", session.curve_names()},
+        {"joints", joints}, {"controls", controls},     {"actors", session.actors()}};
   }
 
   json state() {
@@ -183,9 +186,16 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
         if (!std::isfinite(x)) x = 0;
       return v;
     };
-    return {{"kind", "state"},          {"playing", playing},        {"speed", speed},       {"time", session.time()},
-            {"status", session.status()}, {"actor", session.actor()}, {"env", env},
-            {"byHand", session.takes_controls()}, {"qpos", finite(qpos)}, {"ctrl", finite(ctrl)}};
+    return {{"kind", "state"},
+            {"playing", playing},
+            {"speed", speed},
+            {"time", session.time()},
+            {"status", session.status()},
+            {"actor", session.actor()},
+            {"env", env},
+            {"byHand", session.takes_controls()},
+            {"qpos", finite(qpos)},
+            {"ctrl", finite(ctrl)}};
   }
 
   std::string frame() {
@@ -208,7 +218,8 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     const auto what = m.at("do").get<std::string>();
     const auto index = [&](const char* name) {
       const json& value = m.at(name);
-      COHORT_THROW_UNLESS(value.is_number_integer() && value.get<std::int64_t>() >= 0, "{} must be a number from 0 on", name);
+      COHORT_THROW_UNLESS(value.is_number_integer() && value.get<std::int64_t>() >= 0, "{} must be a number from 0 on",
+                          name);
       return static_cast<std::size_t>(value.get<std::int64_t>());
     };
     const auto number = [&](const char* name) {

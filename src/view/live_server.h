@@ -20,9 +20,9 @@
 
 namespace cohort::view {
 
-inline constexpr std::size_t kMostMessage = 4096;     ///< bytes
-inline constexpr double kMostMessagesASecond = 240;   ///< of a page; more end its connection
-inline constexpr double kMostPoseBytes = 200'000;     ///< a second, to each page
+inline constexpr std::size_t kMostMessage = 4096;    ///< bytes
+inline constexpr double kMostMessagesASecond = 240;  ///< of a page; more end its connection
+inline constexpr double kMostPoseBytes = 200'000;    ///< a second, to each page
 
 struct LiveServerSettings {
   std::string host = "127.0.0.1";

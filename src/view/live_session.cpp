@@ -31,7 +31,8 @@ void LiveSession::set_joint(std::int32_t env, std::size_t joint, float value) {
                       "joint `{}` has no single coordinate: only hinges and slides are set so", j.name);
   COHORT_THROW_UNLESS(std::isfinite(value), "joint `{}` cannot be set to a value that is no number", j.name);
   std::vector<float> qpos = scene().get_qpos(sim::Indices{env});
-  qpos[at(j.qpos)] = j.limited ? std::clamp(value, static_cast<float>(j.range[0]), static_cast<float>(j.range[1])) : value;
+  qpos[at(j.qpos)] =
+      j.limited ? std::clamp(value, static_cast<float>(j.range[0]), static_cast<float>(j.range[1])) : value;
   scene().set_qpos(qpos, sim::Indices{env});
   std::vector<float> qvel = scene().get_qvel(sim::Indices{env});
   qvel[at(j.dof)] = 0;
@@ -55,7 +56,8 @@ ModelSession::ModelSession(sim::Scene& scene, const std::string& control, int ke
   for (const sim::JointInfo& j : scene.info().joints) {
     if (j.type != sim::JointType::kHinge && j.type != sim::JointType::kSlide) continue;
     if (shown_.size() == kMostCurves) break;
-    names_.push_back(format("{} ({})", j.name.empty() ? "joint" : j.name, j.type == sim::JointType::kHinge ? "rad" : "m"));
+    names_.push_back(
+        format("{} ({})", j.name.empty() ? "joint" : j.name, j.type == sim::JointType::kHinge ? "rad" : "m"));
     shown_.push_back(at(j.qpos));
   }
   reset(0);
@@ -67,7 +69,8 @@ double ModelSession::period() const {
 }
 
 void ModelSession::step() {
-  if (control_ == 0 && scene_.info().nu > 0) scene_.set_random_ctrl(steps_ + static_cast<std::int64_t>(seed_ % 1'000'003));
+  if (control_ == 0 && scene_.info().nu > 0)
+    scene_.set_random_ctrl(steps_ + static_cast<std::int64_t>(seed_ % 1'000'003));
   scene_.step();
   scene_.engine().wait();
   ++steps_;
@@ -93,7 +96,8 @@ void ModelSession::choose_actor(std::size_t which) {
 std::vector<float> ModelSession::curve_values(std::int32_t env) {
   const ArrayView qpos = scene_.host_view(sim::Field::kQpos);
   std::vector<float> out;
-  for (const std::size_t i : shown_) out.push_back(static_cast<float>(real_at(qpos, env, static_cast<std::int64_t>(i))));
+  for (const std::size_t i : shown_)
+    out.push_back(static_cast<float>(real_at(qpos, env, static_cast<std::int64_t>(i))));
   return out;
 }
 
@@ -105,7 +109,8 @@ namespace {
 
 sim::Scene& need_scene(tasks::Task& task) {
   sim::Scene* scene = tasks::scene_of(task);
-  COHORT_THROW_UNLESS(scene != nullptr, "{} has no scene in three dimensions to view; `cohort evaluate --record-video` films it",
+  COHORT_THROW_UNLESS(scene != nullptr,
+                      "{} has no scene in three dimensions to view; `cohort evaluate --record-video` films it",
                       task.spec().name);
   return *scene;
 }

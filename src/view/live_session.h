@@ -109,7 +109,7 @@ class TaskSession final : public LiveSession {
   std::vector<Named> actors_;
   std::size_t acting_ = 0;
   std::uint64_t next_seed_ = 0;
-  std::vector<std::int64_t> steps_;     ///< of each environment's episode
+  std::vector<std::int64_t> steps_;  ///< of each environment's episode
   std::vector<std::uint8_t> succeeded_;
   std::vector<double> return_;
   std::vector<float> actions_;

@@ -64,7 +64,7 @@ class PoseTrack {
   PoseReader reader_;
   double interval_, due_ = 0;  ///< s
   std::size_t max_frames_;
-  std::vector<float> time_, pos_, quat_;  ///< (frames), (frames, envs, links, 3), (frames, envs, links, 4)
+  std::vector<float> time_, pos_, quat_;              ///< (frames), (frames, envs, links, 3), (frames, envs, links, 4)
   std::map<std::string, std::vector<float>> curves_;  ///< (frames, envs)
   std::vector<std::pair<double, std::string>> marks_;
   std::vector<float> pos_now_, quat_now_;

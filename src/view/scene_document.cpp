@@ -61,10 +61,12 @@ const char* name_of(sim::VisualShape shape) {
 }
 
 json light_json(const render::LightRecord& r) {
-  return {{"directional", r.directional != 0}, {"attenuation", numbers(r.attenuation)},
+  return {{"directional", r.directional != 0},
+          {"attenuation", numbers(r.attenuation)},
           {"cosCutoff", number(static_cast<double>(r.cos_cutoff))},
           {"exponent", number(static_cast<double>(r.exponent))},
-          {"ambient", numbers(r.ambient)},     {"diffuse", numbers(r.diffuse)},
+          {"ambient", numbers(r.ambient)},
+          {"diffuse", numbers(r.diffuse)},
           {"specular", numbers(r.specular)}};
 }
 

@@ -11,7 +11,7 @@
 namespace cohort::view {
 
 struct SceneDocumentSettings {
-  std::size_t max_triangles = 200'000;     ///< of all meshes together; more are thinned
+  std::size_t max_triangles = 200'000;      ///< of all meshes together; more are thinned
   std::size_t max_texture_bytes = 3 << 20;  ///< likewise of all textures, by halving the largest
 };
 

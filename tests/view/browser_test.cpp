@@ -57,7 +57,8 @@ std::vector<Pictured> pictures_in(const std::string& output) {
     if (begin == std::string::npos || line.find_first_of("0123456789", begin) > begin + 6) continue;  // the script's own
     std::istringstream words(line.substr(begin + 5));
     Pictured& picture = out.emplace_back();
-    for (int id = 0, count = 0; words >> id >> count;) picture.ids.insert(picture.ids.end(), static_cast<std::size_t>(count), id);
+    for (int id = 0, count = 0; words >> id >> count;)
+      picture.ids.insert(picture.ids.end(), static_cast<std::size_t>(count), id);
   }
   return out;
 }
@@ -117,10 +118,9 @@ TEST(ViewBrowser, FiveModelsHaveTheRayCastersSilhouettes) {
                      visual->centre[1] + distance * std::cos(rise) * std::sin(turn),
                      visual->centre[2] + distance * std::sin(rise)};
       options.fov = 45;
-      traced.push_back(renderer
-                           ->render(renderer->add_camera(options), envs, kSize, kSize,
-                                    {.rgb = false, .segmentation = true})
-                           .segmentation);
+      traced.push_back(
+          renderer->render(renderer->add_camera(options), envs, kSize, kSize, {.rgb = false, .segmentation = true})
+              .segmentation);
       cameras.push_back({{"pos", options.pos}, {"lookat", options.lookat}, {"fovy", options.fov}});
       std::vector<bool>& ends = has_end.emplace_back(scene.info().geoms.size(), true);
       for (const sim::VisualGeom& g : visual->geoms)
@@ -129,7 +129,8 @@ TEST(ViewBrowser, FiveModelsHaveTheRayCastersSilhouettes) {
     wanted.push_back({{"page", file}, {"cameras", cameras}, {"size", kSize}});
   }
   const std::string output = seen_by_browser(browser, folder.path(), wanted);
-  ASSERT_NE(output.find("\ndone"), std::string::npos) << output.substr(output.size() - std::min<std::size_t>(output.size(), 3000));
+  ASSERT_NE(output.find("\ndone"), std::string::npos)
+      << output.substr(output.size() - std::min<std::size_t>(output.size(), 3000));
   EXPECT_EQ(output.find("CONSOLE"), std::string::npos) << output.substr(output.find("CONSOLE"), 500);
   const std::vector<Pictured> shown = pictures_in(output);
   ASSERT_EQ(shown.size(), traced.size());
@@ -166,7 +167,8 @@ TEST(ViewBrowser, ClicksDoWhatTheySay) {
   write_page(folder.path() / "page.html", {.title = "walker", .scene = document, .episodes = {{"", track.bytes()}}});
   const std::string output = seen_by_browser(
       browser, folder.path(),
-      nlohmann::json::array({{{"page", "page.html"}, {"cameras", nlohmann::json::array()}, {"size", 64}, {"click", true}}}));
+      nlohmann::json::array(
+          {{{"page", "page.html"}, {"cameras", nlohmann::json::array()}, {"size", 64}, {"click", true}}}));
   for (const char* claim : {"played", "paused", "at the end", "turned", "nearer", "picked", "hidden"})
     EXPECT_NE(output.find(std::string(claim) + " true"), std::string::npos) << claim << "\n" << output;
   EXPECT_EQ(output.find("CONSOLE"), std::string::npos) << output;

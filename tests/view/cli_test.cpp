@@ -51,7 +51,8 @@ TEST_F(ViewCommand, AnEvaluationsBestAndWorstEpisodeAreOnAPageThatItsTableNames)
   ASSERT_EQ(r.code, 0) << r.output;
   EXPECT_EQ(count(read_file(out + "/episodes.html"), "class=\"poses\""), 2u);
   EXPECT_NE(read_file(out + "/evaluation.json").find("\"page\": \"episodes.html\""), std::string::npos);
-  const auto flat = run_command(cohort() + "evaluate --task push-t --policy random --episodes 1 --html " + in_folder("t.html"));
+  const auto flat =
+      run_command(cohort() + "evaluate --task push-t --policy random --episodes 1 --html " + in_folder("t.html"));
   EXPECT_NE(flat.code, 0);
   EXPECT_NE(flat.output.find("no scene in three dimensions"), std::string::npos) << flat.output;
 }

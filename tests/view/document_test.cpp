@@ -1,12 +1,12 @@
 // What a page is told of a scene is what the ray caster draws.
-#include <zlib.h>
+#include "view/document.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "core/files.h"
 #include "render/traced_scene.h"
 #include "view/binary_document.h"
-#include "view/document.h"
 #include "view/page.h"
 #include "view/scene_document.h"
 
@@ -42,8 +42,8 @@ TEST(BinaryDocument, BytesOfAnyLengthSurviveBase64AndZlib) {
     const std::string packed = deflated(bytes);
     std::string again(n, '?');
     uLongf size = n;
-    ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(again.data()), &size,
-                         reinterpret_cast<const Bytef*>(packed.data()), packed.size()),
+    ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(again.data()), &size, reinterpret_cast<const Bytef*>(packed.data()),
+                         packed.size()),
               Z_OK);
     EXPECT_EQ(again, bytes);
   }

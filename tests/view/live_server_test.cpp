@@ -1,20 +1,21 @@
 // The server of `cohort view`: who may talk to it, what it makes of what it is told, how much it sends.
+#include "view/live_server.h"
+
 #include <atomic>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "serve/websocket_client.h"
 #include "tasks/actor.h"
 #include "tasks/registry.h"
-#include "view/live_server.h"
 
 namespace cohort::view {
 namespace {
@@ -89,14 +90,16 @@ TEST_F(LiveServing, OnlyWhoHasTheTokenAndComesFromItsOwnPageGetsIn) {
   EXPECT_NE(first_line(port, handshake(socket, own, "http://" + own)).find(" 101 "), std::string::npos);
   EXPECT_NE(first_line(port, handshake(socket, own, "http://evil.example")).find(" 403 "), std::string::npos);
   EXPECT_NE(first_line(port, handshake("/socket?token=x", own, "http://" + own)).find(" 403 "), std::string::npos);
-  EXPECT_NE(first_line(port, handshake(socket, "evil.example", "http://evil.example")).find(" 403 "), std::string::npos);
+  EXPECT_NE(first_line(port, handshake(socket, "evil.example", "http://evil.example")).find(" 403 "),
+            std::string::npos);
 }
 
 TEST_F(LiveServing, APageIsSentTheSceneThenPosesAndWhatItAsksForHappens) {
   const Served served(*session_);
   auto thread = serve::make_client_thread();
-  serve::WebSocketClient page(thread, serve::parse_url("ws://127.0.0.1:" + std::to_string(served.server.port()) +
-                                                       "/socket?token=" + served.server.token()),
+  serve::WebSocketClient page(thread,
+                              serve::parse_url("ws://127.0.0.1:" + std::to_string(served.server.port()) +
+                                               "/socket?token=" + served.server.token()),
                               30);
   const auto kind_of = [](const std::string& bytes) {
     std::uint32_t kind = 0;
@@ -122,20 +125,33 @@ TEST_F(LiveServing, APageIsSentTheSceneThenPosesAndWhatItAsksForHappens) {
   page.send(R"({"do":"reset","seed":7})");
   EXPECT_TRUE(state_where([](const json& j) { return j.at("time").get<double>() == 0; }));
   page.send(R"({"do":"step"})");
-  EXPECT_TRUE(state_where([&](const json& j) { return std::abs(j.at("time").get<double>() - session_->period()) < 1e-9; }));
+  EXPECT_TRUE(
+      state_where([&](const json& j) { return std::abs(j.at("time").get<double>() - session_->period()) < 1e-9; }));
   std::size_t joint = 0;
   while (scene_.info().joints[joint].type != sim::JointType::kHinge) ++joint;
   const int qpos = scene_.info().joints[joint].qpos;
   page.send(json{{"do", "joint"}, {"index", joint}, {"value", 0.125}}.dump());
-  EXPECT_TRUE(state_where([&](const json& j) { return std::abs(j.at("qpos")[static_cast<std::size_t>(qpos)].get<double>() - 0.125) < 1e-6; }));
+  EXPECT_TRUE(state_where([&](const json& j) {
+    return std::abs(j.at("qpos")[static_cast<std::size_t>(qpos)].get<double>() - 0.125) < 1e-6;
+  }));
 }
 
 TEST_F(LiveServing, TenThousandRandomMessagesEndNothing) {
   LiveServer server(*session_, {.playing = false});
   std::mt19937 random(3);
-  const std::vector<std::string> words{"\"do\"", "\"play\"", "\"reset\"", "\"joint\"", "\"control\"", "\"speed\"", "\"env\"",
-                                       "\"actor\"", "\"index\"", "\"value\"", "\"seed\"", ":", ",", "{", "}", "[", "]",
-                                       "1e999", "-1", "0", "3", "99999999999999999999", "null", "true", "\"\\ud800\"", "NaN"};
+  const std::vector<std::string> words{"\"do\"",      "\"play\"",
+                                       "\"reset\"",   "\"joint\"",
+                                       "\"control\"", "\"speed\"",
+                                       "\"env\"",     "\"actor\"",
+                                       "\"index\"",   "\"value\"",
+                                       "\"seed\"",    ":",
+                                       ",",           "{",
+                                       "}",           "[",
+                                       "]",           "1e999",
+                                       "-1",          "0",
+                                       "3",           "99999999999999999999",
+                                       "null",        "true",
+                                       "\"\\ud800\"", "NaN"};
   for (int i = 0; i < 10'000; ++i) {
     std::string text;
     const auto length = random() % 40;
@@ -147,8 +163,8 @@ TEST_F(LiveServing, TenThousandRandomMessagesEndNothing) {
         for (unsigned k = 0; k < length; ++k) text += words[random() % words.size()];
         break;
       default:
-        text = "{\"do\":" + words[1 + random() % 7] + ",\"index\":" + words[17 + random() % 9] + ",\"value\":" +
-               words[17 + random() % 9] + ",\"seed\":" + words[17 + random() % 9] + "}";
+        text = "{\"do\":" + words[1 + random() % 7] + ",\"index\":" + words[17 + random() % 9] +
+               ",\"value\":" + words[17 + random() % 9] + ",\"seed\":" + words[17 + random() % 9] + "}";
     }
     server.apply(text);
   }

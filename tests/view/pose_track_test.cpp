@@ -1,11 +1,12 @@
 // Poses in small numbers stay where they were.
+#include "view/pose_track.h"
+
 #include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "view/document.h"
-#include "view/pose_track.h"
 
 namespace cohort::view {
 namespace {

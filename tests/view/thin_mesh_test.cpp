@@ -1,10 +1,10 @@
 // Large meshes become small ones of the same shape.
+#include "view/thin_mesh.h"
+
 #include <cmath>
 #include <numbers>
 
 #include <gtest/gtest.h>
-
-#include "view/thin_mesh.h"
 
 namespace cohort::view {
 namespace {
