@@ -209,7 +209,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   if (const auto code = parse_arguments(app, words)) return *code;
   if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   if (!arguments.html.empty() && !arguments.benchmark.empty())
-    throw UsageError("--html is of one task's episodes: it goes with --task");
+    throw UsageError("--html is of one task's episodes: it does not go with --benchmark");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   if (play) arguments.task.words.emplace_back("play=true");
   arguments.task.take_words(0);

@@ -168,6 +168,9 @@ void Environments::bring_sums() {
   terms_.steps += sums.steps;
   terms_.sums.resize(sums.terms.size());
   for (std::size_t i = 0; i < sums.terms.size(); ++i) terms_.sums[i] += sums.terms[i];
+  metrics_.sums.resize(sums.metrics.size()), metrics_.counts.resize(sums.metrics.size());
+  for (std::size_t i = 0; i < sums.metrics.size(); ++i)
+    metrics_.sums[i] += sums.metrics[i], metrics_.counts[i] += static_cast<double>(sums.metric_counts[i]);
 }
 
 const Environments::Payments& Environments::payments() {
@@ -266,6 +269,7 @@ void Environments::add_metrics() {
 }
 
 Environments::Metrics Environments::take_metrics() {
+  bring_sums();
   return std::exchange(metrics_, {});
 }
 

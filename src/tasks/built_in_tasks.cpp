@@ -17,6 +17,7 @@ void register_built_in_tasks() {
   register_stack();
   register_quadruped();
   register_gymnasium_tasks();
+  register_aloha_tasks();
   libero::register_libero_tasks();
 }
 

@@ -18,6 +18,7 @@ void register_stack();
 void register_quadruped();
 /// gymnasium/
 void register_gymnasium_tasks();
+void register_aloha_tasks();
 namespace libero {
 /// libero/
 void register_libero_tasks();

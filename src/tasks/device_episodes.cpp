@@ -40,9 +40,19 @@ DeviceEpisodes::DeviceEpisodes(Task& task)
   flags_ = zeros(n), reached_ = zeros(n);
   e.flags = static_cast<unsigned char*>(flags_.get()), e.reached = static_cast<unsigned char*>(reached_.get());
   const auto term_count = static_cast<std::size_t>(e.terms);
-  doubles_ = zeros((3 + term_count) * n * sizeof(double));
+  const std::vector<MetricSpec>& metrics = task.spec().metrics;
+  doubles_ = zeros((3 + term_count + metrics.size()) * n * sizeof(double));
   auto* const doubles = static_cast<double*>(doubles_.get());
   e.returns = doubles, e.without_success = doubles + n, e.with_success = doubles + 2 * n, e.term_sums = doubles + 3 * n;
+  e.metric_sums = e.term_sums + term_count * n;
+  std::vector<std::uint8_t> at_end;
+  for (const MetricSpec& metric : metrics) at_end.push_back(metric.at_end ? 1 : 0);
+  at_end_ = zeros(at_end.size()), metric_counts_ = zeros(metrics.size() * n * sizeof(long long));
+  up(at_end_.get(), std::span<const std::uint8_t>(at_end));
+  e.metrics = static_cast<int>(metrics.size());
+  e.metric_values = static_cast<const float*>(there_.metrics().data);
+  e.at_end = static_cast<const unsigned char*>(at_end_.get());
+  e.metric_counts = static_cast<long long*>(metric_counts_.get());
   integers_ = zeros(6 * n * sizeof(long long));
   auto* const integers = static_cast<long long*>(integers_.get());
   e.steps = integers, e.early = integers + n, e.counts = integers + 2 * n;
@@ -81,50 +91,61 @@ std::span<const std::uint8_t> DeviceEpisodes::count() {
 }
 
 void DeviceEpisodes::hold_ended(std::size_t count) {
-  if (count <= ended_held_) return;
-  const std::size_t held = std::max(count, 2 * ended_held_);
-  sim::cuda::DeviceMemory more = zeros(held * 2 * sizeof(double));
-  if (ended_count_ > 0) up(more.get(), std::span<const double>(down<double>(ended_.get(), 2 * ended_count_)));
-  ended_ = std::move(more), ended_held_ = held;
+  if (!ended_.empty() && ended_.back().count + count <= ended_.back().capacity) return;
+  const std::size_t capacity = std::max(count, 4 * flags_here_.size());
+  ended_.push_back({.memory = zeros(capacity * 2 * sizeof(double)), .capacity = capacity});
 }
 
 void DeviceEpisodes::renew(std::span<const std::int32_t> envs, std::span<const std::int64_t> early) {
   COHORT_CHECK(envs.size() == early.size() && envs.size() <= flags_here_.size(), "{} environments of {}, {} ends",
                envs.size(), n_, early.size());
-  hold_ended(ended_count_ + envs.size());
+  hold_ended(envs.size());
+  EndedPiece& piece = ended_.back();
   std::vector<std::byte> message(envs.size() * (sizeof(std::int64_t) + sizeof(std::int32_t)));
   std::memcpy(message.data(), early.data(), early.size_bytes());
   std::memcpy(message.data() + early.size_bytes(), envs.data(), envs.size_bytes());
   up(chosen_.get(), std::span<const std::byte>(message));
   const auto* const sent = static_cast<const char*>(chosen_.get());
   need(cuda::renew(device_, stream_, episodes_, reinterpret_cast<const int*>(sent + early.size_bytes()),
-                   reinterpret_cast<const long long*>(sent), static_cast<double*>(ended_.get()) + 2 * ended_count_,
+                   reinterpret_cast<const long long*>(sent), static_cast<double*>(piece.memory.get()) + 2 * piece.count,
                    static_cast<int>(envs.size())),
        device_, "episodes cannot begin");
-  ended_count_ += envs.size();
+  piece.count += envs.size();
 }
 
 std::vector<DeviceEpisodes::Ended> DeviceEpisodes::take_ended() {
-  const std::vector<double> rows = down<double>(ended_.get(), 2 * ended_count_);
   std::vector<Ended> ended;
-  for (std::size_t i = 0; i < ended_count_; ++i) ended.push_back({rows[2 * i], rows[2 * i + 1] != 0});
-  ended_count_ = 0;
+  for (const EndedPiece& piece : ended_) {
+    const std::vector<double> rows = down<double>(piece.memory.get(), 2 * piece.count);
+    for (std::size_t i = 0; i < piece.count; ++i) ended.push_back({rows[2 * i], rows[2 * i + 1] != 0});
+  }
+  // The first stays for those that come.
+  if (!ended_.empty()) ended_.erase(ended_.begin() + 1, ended_.end()), ended_.front().count = 0;
   return ended;
 }
 
 DeviceEpisodes::Sums DeviceEpisodes::take_sums() {
-  const auto n = flags_here_.size(), terms = static_cast<std::size_t>(episodes_.terms);
-  const std::vector<double> values = down<double>(episodes_.without_success, (2 + terms) * n);
+  const auto n = flags_here_.size(), terms = static_cast<std::size_t>(episodes_.terms),
+             metrics = static_cast<std::size_t>(episodes_.metrics);
+  // Rewards without and with success, terms, metrics: behind each other.
+  const std::vector<double> values = down<double>(episodes_.without_success, (2 + terms + metrics) * n);
+  const std::vector<std::int64_t> numbers = down<std::int64_t>(episodes_.metric_counts, metrics * n);
   const std::vector<std::int64_t> counts = down<std::int64_t>(episodes_.counts, 4 * n);
   Sums sums;
-  sums.terms.resize(terms);
+  sums.terms.resize(terms), sums.metrics.resize(metrics), sums.metric_counts.resize(metrics);
   for (std::size_t e = 0; e < n; ++e) {
     sums.without_success += values[e], sums.with_success += values[n + e];
     for (std::size_t i = 0; i < terms; ++i) sums.terms[i] += values[2 * n + e * terms + i];
+    for (std::size_t i = 0; i < metrics; ++i) {
+      sums.metrics[i] += values[(2 + terms) * n + e * metrics + i];
+      sums.metric_counts[i] += numbers[e * metrics + i];
+    }
     sums.without += counts[4 * e + cuda::kWithout], sums.with += counts[4 * e + cuda::kWith];
     sums.ended += counts[4 * e + cuda::kEnded], sums.steps += counts[4 * e + cuda::kSteps];
   }
   need(sim::cuda::zero(device_, stream_, episodes_.without_success, values.size() * sizeof(double)), device_,
+       "sums cannot be cleared");
+  need(sim::cuda::zero(device_, stream_, episodes_.metric_counts, numbers.size() * sizeof(std::int64_t)), device_,
        "sums cannot be cleared");
   need(sim::cuda::zero(device_, stream_, episodes_.counts, counts.size() * sizeof(std::int64_t)), device_,
        "sums cannot be cleared");

@@ -48,6 +48,8 @@ class DeviceEpisodes {
   /// Sums over environments since the last call; steps that broke an environment are left out.
   struct Sums {
     std::vector<double> terms;                                 ///< of the reward
+    std::vector<double> metrics;                               ///< of the spec's
+    std::vector<std::int64_t> metric_counts;                   ///< of how many numbers each is the sum
     double without_success = 0, with_success = 0;              ///< rewards
     std::int64_t without = 0, with = 0, ended = 0, steps = 0;  ///< EpisodeCount
   };
@@ -69,13 +71,20 @@ class DeviceEpisodes {
   void up(void* to, std::span<const T> from) const;
   template <class T>
   std::vector<T> down(const void* from, std::size_t count) const;
+  /// Room for `count` more in the last piece of the list.
   void hold_ended(std::size_t count);
 
   OnDevice& there_;
   int device_, n_;
   void* stream_;
-  sim::cuda::DeviceMemory floats_, flags_, doubles_, integers_, final_, reached_, noise_, chosen_, ended_;
-  std::size_t noise_bytes_ = 0, ended_held_ = 0, ended_count_ = 0;
+  sim::cuda::DeviceMemory floats_, flags_, doubles_, integers_, final_, reached_, noise_, chosen_, at_end_,
+      metric_counts_;
+  std::size_t noise_bytes_ = 0;
+  struct EndedPiece {
+    sim::cuda::DeviceMemory memory;  // (capacity, 2): return, and 1 where the goal was reached
+    std::size_t capacity = 0, count = 0;
+  };
+  std::vector<EndedPiece> ended_;  // since take_ended()
   cuda::Episodes episodes_{};
   std::vector<std::uint8_t> flags_here_;
 };

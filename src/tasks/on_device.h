@@ -23,6 +23,7 @@ class OnDevice {
   virtual ArrayView observations() = 0;  ///< (n_envs, O) float32: the spec's fields side by side
   virtual ArrayView reward() = 0;        ///< (n_envs) float32
   virtual ArrayView reward_terms() = 0;  ///< (n_envs, terms) float32
+  virtual ArrayView metrics() = 0;       ///< (n_envs, metrics) float32; without memory where the task has none
   virtual ArrayView success() = 0;       ///< (n_envs) uint8
   virtual ArrayView terminated() = 0;    ///< (n_envs) uint8
   virtual ArrayView truncated() = 0;     ///< (n_envs) uint8

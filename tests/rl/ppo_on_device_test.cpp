@@ -1,6 +1,8 @@
 // PPO on tasks that compute on a device, beside the same on the CPU. The devices are the host's memory
 // (tests/sim/host_cuda), which LibTorch does not see: what it would read there, it is given as copies, which are not
 // counted.
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,11 +13,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/files.h"
 #include "rl/device_tensors.h"
 #include "rl/environments.h"
 #include "rl/runner.h"
 #include "sim/cuda/runner.h"
 #include "sim/host_cuda/host_cuda.h"
+#include "support/process.h"
 #include "tasks/device_episodes.h"
 #include "tasks/on_device.h"
 #include "tasks/registry.h"
@@ -46,7 +50,7 @@ std::unique_ptr<tasks::Task> make(const std::string& task, int n_envs, bool devi
                                   std::vector<std::string> overrides) {
   tasks::TaskSettings settings{.n_envs = n_envs, .overrides = std::move(overrides)};
   if (device) settings.device = {DeviceKind::kCuda, 1};
-  return tasks::make_task(kExamples + task, settings);
+  return tasks::make_task(task.find('/') == std::string::npos ? kExamples + task : task, settings);
 }
 
 PolicySettings small_policy() {
@@ -90,6 +94,8 @@ void expect_same_training(const std::string& task, int n_envs, const std::vector
     ASSERT_EQ(a.reward_terms.size(), b.reward_terms.size());
     for (std::size_t t = 0; t < a.reward_terms.size(); ++t)
       EXPECT_NEAR(a.reward_terms[t].second, b.reward_terms[t].second, 1e-9) << "sums in another order";
+    ASSERT_EQ(a.metrics.size(), b.metrics.size());
+    for (std::size_t m = 0; m < a.metrics.size(); ++m) EXPECT_NEAR(a.metrics[m].second, b.metrics[m].second, 1e-9);
   }
   expect_same(weights::module_state(*here.runner.networks()), weights::module_state(*there.runner.networks()));
   expect_same(here.runner.environments().state(), there.runner.environments().state());
@@ -103,6 +109,20 @@ void expect_same_training(const std::string& task, int n_envs, const std::vector
 
 TEST(PpoOnDevice, LearnsTheCartPoleWithTheBitsOfTheCpu) {
   expect_same_training("cartpole.yaml", 16, {"horizon=9"});
+}
+
+TEST(PpoOnDevice, MetricsAreThoseOfTheCpu) {
+  const cohort::testing::TemporaryFolder folder;
+  std::filesystem::copy_file(kExamples + "cartpole.xml", folder.path() / "cartpole.xml");
+  std::ofstream(folder.path() / "metrics.yaml") << read_file(kExamples + "cartpole.yaml") << R"yaml(
+metrics:
+  speed: abs(joint_vel("hinge"))
+  place: {formula: 'joint_pos("slider")', reduce: last}
+)yaml";
+  const std::string task = (folder.path() / "metrics.yaml").string();
+  Training of_device(task, 16, true, {"horizon=9"});
+  EXPECT_EQ(of_device.runner.iterate().metrics.size(), 2u);
+  expect_same_training(task, 16, {"horizon=9"});
 }
 
 TEST(PpoOnDevice, LearnsTheDogWithTheBitsOfTheCpu) {

@@ -50,6 +50,7 @@ rewards:
   track_linear_velocity: {std: 0.5, weight: 2}
   joint_torques_l2: -1.0e-4
   air: {formula: 'sum(held(not contact(".*_shin")))'}
+metrics: {speed: norm(base.linear_velocity), length: {formula: step, reduce: last}}
 terminations:
   tilted: {term: bad_orientation, limit_angle: 1.0}
 success: last_step
@@ -122,7 +123,8 @@ std::vector<std::uint8_t> shown(Task& task) {
   std::vector<std::uint8_t> bytes;
   for (std::size_t f = 0; f < task.spec().observations.size(); ++f) append(bytes, task.observation(f));
   for (const ArrayView& view :
-       {task.reward(), task.reward_terms(), task.success(), task.terminated(), task.truncated(), task.broken()})
+       {task.reward(), task.reward_terms(), task.metrics(), task.success(), task.terminated(), task.truncated(),
+        task.broken()})
     append(bytes, view);
   return bytes;
 }

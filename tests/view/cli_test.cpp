@@ -69,13 +69,22 @@ TEST_F(ViewCommand, RecordedEpisodesAndTheirDataSetHavePages) {
   EXPECT_NE(inspected.output.find("episodes in " + data), std::string::npos) << inspected.output;
 }
 
+/// Its output until it has said all that it says, and its exit code once it was told to end.
+test::CommandOutcome told_to_end(const std::string& view, const std::string& said) {
+  return run_command(view + " > " + said + " 2>&1 & p=$!; for i in $(seq 1200); do grep -q Ctrl-C " + said +
+                     " && break; kill -0 $p || break; sleep 0.05; done; kill -TERM $p; wait $p; code=$?; cat " + said +
+                     "; exit $code");
+}
+
 TEST_F(ViewCommand, TheServerSaysItsAddressAndEndsWhenItIsTold) {
-  const auto r = run_command("timeout -s INT 6 " + cohort() + "view " COHORT_SOURCE_DIR "/tests/sim/models/walker.xml");
+  const auto r = told_to_end(cohort() + "view " COHORT_SOURCE_DIR "/tests/sim/models/walker.xml", in_folder("model.txt"));
+  EXPECT_EQ(r.code, 0) << r.output;
   EXPECT_NE(r.output.find("open http://127.0.0.1:"), std::string::npos) << r.output;
   EXPECT_NE(r.output.find("/?token="), std::string::npos) << r.output;
   EXPECT_NE(r.output.find("ssh -L "), std::string::npos) << r.output;
   const auto task =
-      run_command("timeout -s INT 10 " + cohort() + "view reach --policy expert --policy random --n-envs 2");
+      told_to_end(cohort() + "view reach --policy expert --policy random --n-envs 2", in_folder("task.txt"));
+  EXPECT_EQ(task.code, 0) << task.output;
   EXPECT_NE(task.output.find("reach: open http://127.0.0.1:"), std::string::npos) << task.output;
   const auto none = run_command(cohort() + "view push-t");
   EXPECT_NE(none.code, 0);

@@ -109,12 +109,23 @@ class FileModel:
         return [j.name for j in self.joints if j.type >= 2 and j.name]
 
 
+def without_bearer(parts: dict, name: str) -> dict:
+    """A URDF's free base is borne by a body of the entity's own name, with which its root link coincides: the free joint is the root
+    link's here."""
+    links, joints = list(parts["links"]), list(parts["joints"])
+    if len(links) > 1 and links[0][0] == name and links[1][2] == links[0][1] and any(j[2] == links[0][1] for j in joints):
+        bearer, root = links[0][1], links[1][1]
+        links = links[1:]
+        joints = [(j[0] or f"{links[0][0]}_joint", j[1], root, *j[3:]) if j[2] == bearer else j for j in joints]
+    return {**parts, "links": links, "joints": joints}
+
+
 def read_model(kind: str, file: str, xml: str, fixed: bool, default_armature: float | None) -> FileModel:
     """Compiles a file alone and reads its links, joints and what its actuators' gains would be as servos of its joints."""
     core = _core.Scene(timestep=0.01, engine="mujoco")
     core.add_model(kind, file, xml, "entity", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), fixed=fixed)
     core.build(1)
-    parts = core.description(0)
+    parts = without_bearer(core.description(0), "entity")
     model = FileModel(kind, file, xml, fixed)
     model.links = [link[0] for link in parts["links"]]
     names = {link[1]: link[0] for link in parts["links"]}

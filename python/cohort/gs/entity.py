@@ -13,7 +13,7 @@ import torch
 from . import morphs
 from ._arrays import choose, host, tensor, values_for
 from ._errors import GenesisException
-from ._model import LEAST_KP, FileModel, Joint, find_file, literal, pose_of, read_model, shape_xml
+from ._model import LEAST_KP, FileModel, Joint, find_file, literal, pose_of, read_model, shape_xml, without_bearer
 from .constants import JOINT_TYPE
 from .utils.geom import transform_by_quat
 
@@ -66,7 +66,7 @@ class RigidLink:
 
 
 class RigidJoint:
-    """A joint of an entity; where a link has none a fixed one stands for what holds it."""
+    """A joint of an entity; a base that is fixed has a fixed one."""
 
     def __init__(self, entity: RigidEntity, name: str, joint: Joint | None, link: RigidLink, idx_local: int, q: int, dof: int) -> None:
         self.entity, self.name, self.link, self.idx_local = entity, name, link, idx_local
@@ -154,13 +154,15 @@ class RigidEntity:
         q = dof = 0
         for link in self.links:
             own = [j for j in model.joints if j.link == link.name]
-            for joint in own or [None]:
+            # Only what holds a base is a joint of its own: other links that are fixed are parts of those that bear them.
+            for joint in own or ([None] if link is self.links[0] else []):
                 name = f"{link.name}_fixed" if joint is None else joint.name
                 handle = RigidJoint(self, name, joint, link, len(self.joints), q, dof)
                 self.joints.append(handle)
                 q, dof = q + handle.n_qs, dof + handle.n_dofs
         self.n_qs, self.n_dofs = q, dof
-        self._driven = [j._dof for j in self.joints if j.type in (JOINT_TYPE.REVOLUTE, JOINT_TYPE.PRISMATIC) and j.name]
+        self._servos = [j for j in self.joints if j.type in (JOINT_TYPE.REVOLUTE, JOINT_TYPE.PRISMATIC) and j.name]
+        self._driven = [j._dof for j in self._servos]
 
     @property
     def n_links(self) -> int:
@@ -199,7 +201,7 @@ class RigidEntity:
     def _parts(self) -> dict:
         self.scene._need_built()
         if self._found is None:
-            self._found = self.scene._core.description(self._index)
+            self._found = without_bearer(self.scene._core.description(self._index), self.name)
             joints = self._found["joints"]
             self._first_q = min((j[3] for j in joints), default=0)
             self._first_dof = min((j[4] for j in joints), default=0)
@@ -292,12 +294,12 @@ class RigidEntity:
         self._parts()
         if len(self._found["links"]) != len(self.links):
             raise GenesisException(f"entity {self.name} has {len(self._found['links'])} links in the scene and {len(self.links)} alone")
-        weak = [j for j in self.joints if j._dof in self._driven and self._model.kp[j.name] < LEAST_KP]
+        weak = [j for j in self._servos if self._model.kp[j.name] < LEAST_KP]
         if weak:
             self.set_dofs_kp([self._model.kp[j.name] for j in weak], [j._dof for j in weak])
-        for j in self.joints:
-            low, high = self._model.force.get(j.name, (-1.0, 1.0))
-            if j._dof in self._driven and low != -high:
+        for j in self._servos:
+            low, high = self._model.force[j.name]
+            if low != -high:
                 self.set_dofs_force_range([low], [high], [j._dof])
         self._let_go(None)
 

@@ -53,6 +53,11 @@ __global__ void count_kernel(const __grid_constant__ Episodes e) {
   if (success) e.reached[i] = 1;
   const bool early = !truncated && e.early[i] >= 0 && steps > e.early[i];
   const bool over = broken || terminated || truncated || early, cut_off = over && !broken && !terminated;
+  for (int k = 0; !broken && k < e.metrics; ++k) {
+    if (e.at_end[k] != 0 && !over) continue;
+    e.metric_sums[i * e.metrics + k] += static_cast<double>(e.metric_values[i * e.metrics + k]);
+    ++e.metric_counts[i * e.metrics + k];
+  }
   e.rewards[i] = reward;
   e.dones[i] = over ? 1.0f : 0.0f;
   e.cut_off[i] = cut_off ? 1.0f : 0.0f;

@@ -8,6 +8,9 @@ namespace cohort::tasks::cuda {
 struct Episodes {
   int n, width, terms;
   const float *observations, *reward, *reward_terms;               ///< (n, O), (n), (n, T)
+  int metrics;                                                     ///< M
+  const float* metric_values;                                      ///< (n, M)
+  const unsigned char* at_end;                                     ///< (M): counts where an episode ends
   const unsigned char *success, *terminated, *truncated, *failed;  ///< (n)
   // Of the present episodes.
   long long* steps;        ///< (n)
@@ -21,6 +24,8 @@ struct Episodes {
   // Since they were taken.
   double* term_sums;                       ///< (n, T)
   double *without_success, *with_success;  ///< (n) rewards
+  double* metric_sums;                     ///< (n, M)
+  long long* metric_counts;                ///< (n, M): numbers of which the sums are
   long long* counts;                       ///< (n, 4): EpisodeCount
 };
 

@@ -178,6 +178,9 @@ ArrayView DeviceLoop::reward() {
 ArrayView DeviceLoop::reward_terms() {
   return view(envs_.shown_terms, ElementType::kFloat32, envs_.terms);
 }
+ArrayView DeviceLoop::metrics() {
+  return view(metrics_.get(), ElementType::kFloat32, std::ssize(plan_.spec.metrics));
+}
 ArrayView DeviceLoop::success() {
   return view(envs_.success, ElementType::kUInt8, -1);
 }

@@ -44,6 +44,7 @@ class DeviceLoop final : public SceneOnDevice {
   ArrayView observations() override;
   ArrayView reward() override;
   ArrayView reward_terms() override;
+  ArrayView metrics() override;
   ArrayView success() override;
   ArrayView terminated() override;
   ArrayView truncated() override;

@@ -1,10 +1,14 @@
 #include "tasks/libero/compose/export.h"
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "core/config.h"
@@ -45,7 +49,11 @@ class Unfinished {
 
   const fs::path& path() const { return path_; }
   void finish() {
-    sync_path(path_);
+    // Once for all: a variant is a file of a few lines, of which there are thousands.
+    if (const int folder = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
+      ::syncfs(folder);
+      ::close(folder);
+    }
     std::error_code failed;
     fs::rename(path_, out_, failed);  // onto an empty folder, too
     COHORT_THROW_UNLESS(!failed, "{} cannot become {}: {}", path_.string(), out_.string(), failed.message());
@@ -56,6 +64,15 @@ class Unfinished {
  private:
   fs::path out_, path_;
 };
+
+/// A file of a folder that is not finished; it comes to the disk with the others.
+void write_part(const fs::path& file, const std::string& content) {
+  fs::create_directories(file.parent_path());
+  std::ofstream out(file, std::ios::binary);
+  out << content;
+  out.close();
+  COHORT_THROW_UNLESS(out.good(), "cannot write {}: {}", file.string(), std::strerror(errno));
+}
 
 /// The model with the assets' names in ../assets.
 void store_assets(XmlNode& model, AssetStore& assets) {
@@ -173,8 +190,8 @@ class Exporter {
     }
     json["language"] = language_for(task, problem);
     if (!task.variant.perturbation.empty()) json["perturbation"] = task.variant.perturbation;
-    write_file_atomically(folder / "task.json", json.dump(1));
-    if (!scene.empty()) write_file_atomically(folder / "scene.xml", scene);
+    write_part(folder / "task.json", json.dump(1));
+    if (!scene.empty()) write_part(folder / "scene.xml", scene);
   }
 
   void finish(const SuiteMap& suites) {
