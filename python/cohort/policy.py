@@ -120,7 +120,7 @@ class Policy:
             width = sum(int(np.prod(o["shape"])) for o in seen)
             if rows.ndim != 2 or seen and rows.shape[1] != width:
                 raise ValueError(f"observations of shape {rows.shape}: (n, {width}) is needed, {', '.join(o['name'] for o in seen)} side by side")
-            return rows, [], [("observations", [rows.shape[1]])], single
+            return rows, [], [(o["name"], list(o["shape"])) for o in seen] or [("observations", [rows.shape[1]])], single
         given = {name: np.asarray(value) for name, value in observations.items()}
         if not seen:
             unseen = set(self.spec["unseen"])

@@ -27,14 +27,22 @@ using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::d
 
 nb::dlpack::dtype dtype_of(ElementType type) {
   switch (type) {
-    case ElementType::kFloat32: return nb::dtype<float>();
-    case ElementType::kFloat64: return nb::dtype<double>();
-    case ElementType::kInt64: return nb::dtype<std::int64_t>();
-    case ElementType::kInt32: return nb::dtype<std::int32_t>();
-    case ElementType::kInt16: return nb::dtype<std::int16_t>();
-    case ElementType::kUInt8: return nb::dtype<std::uint8_t>();
-    case ElementType::kBool: return nb::dtype<bool>();
-    default: throw Error(format("NumPy has no {}", element_name(type)));
+    case ElementType::kFloat32:
+      return nb::dtype<float>();
+    case ElementType::kFloat64:
+      return nb::dtype<double>();
+    case ElementType::kInt64:
+      return nb::dtype<std::int64_t>();
+    case ElementType::kInt32:
+      return nb::dtype<std::int32_t>();
+    case ElementType::kInt16:
+      return nb::dtype<std::int16_t>();
+    case ElementType::kUInt8:
+      return nb::dtype<std::uint8_t>();
+    case ElementType::kBool:
+      return nb::dtype<bool>();
+    default:
+      throw Error(format("NumPy has no {}", element_name(type)));
   }
 }
 
@@ -58,7 +66,8 @@ class Windows {
   nb::list fields() const {
     nb::list all;
     for (const data::FieldSpec& field : fields_)
-      all.append(nb::make_tuple(field.name, std::string(element_name(field.type)), nb::tuple(nb::cast(field.sample_shape))));
+      all.append(
+          nb::make_tuple(field.name, std::string(element_name(field.type)), nb::tuple(nb::cast(field.sample_shape))));
     return all;
   }
 
@@ -66,8 +75,8 @@ class Windows {
   nb::dict read(const Indices& indices, std::uint64_t epoch, int threads) const {
     const std::size_t n = indices.shape(0);
     for (std::size_t i = 0; i < n; ++i)
-      COHORT_THROW_UNLESS(indices.data()[i] >= 0 && indices.data()[i] < size(), "there is no window {}: they are 0 to {}",
-                          indices.data()[i], size() - 1);
+      COHORT_THROW_UNLESS(indices.data()[i] >= 0 && indices.data()[i] < size(),
+                          "there is no window {}: they are 0 to {}", indices.data()[i], size() - 1);
     std::vector<std::unique_ptr<std::uint8_t[]>> memory;
     std::vector<ArrayView> samples;  // the first sample of each
     for (const data::FieldSpec& field : fields_) {
@@ -78,7 +87,8 @@ class Windows {
       const nb::gil_scoped_release others_run;
       parallel_for(static_cast<std::int64_t>(n), std::max(1, threads), [&](std::int64_t i) {
         std::vector<ArrayView> rows = samples;
-        for (std::size_t f = 0; f < rows.size(); ++f) rows[f].data = memory[f].get() + static_cast<std::size_t>(i) * rows[f].bytes();
+        for (std::size_t f = 0; f < rows.size(); ++f)
+          rows[f].data = memory[f].get() + static_cast<std::size_t>(i) * rows[f].bytes();
         windows_->read(indices.data()[i], epoch, rows);
       });
     }
@@ -87,8 +97,8 @@ class Windows {
       std::vector<std::size_t> shape{n};
       for (const std::int64_t size : fields_[f].sample_shape) shape.push_back(static_cast<std::size_t>(size));
       nb::capsule owner(memory[f].get(), [](void* p) noexcept { delete[] static_cast<std::uint8_t*>(p); });
-      batch[fields_[f].name.c_str()] = nb::ndarray<nb::numpy>(memory[f].release(), shape.size(), shape.data(), owner, nullptr,
-                                                              dtype_of(fields_[f].type));
+      batch[fields_[f].name.c_str()] = nb::ndarray<nb::numpy>(memory[f].release(), shape.size(), shape.data(), owner,
+                                                              nullptr, dtype_of(fields_[f].type));
     }
     return batch;
   }
@@ -115,7 +125,9 @@ nb::list fields_of_set(const std::string& path) {
   }
   nb::list all;
   for (const data::StepField& field : fields) {
-    const char* kind = field.kind == data::StepKind::kImage ? "image" : field.kind == data::StepKind::kText ? "text" : "number";
+    const char* kind = field.kind == data::StepKind::kImage  ? "image"
+                       : field.kind == data::StepKind::kText ? "text"
+                                                             : "number";
     all.append(nb::make_tuple(field.name, field.fault().empty() ? kind : "other", nb::tuple(nb::cast(field.shape))));
   }
   return all;
@@ -125,7 +137,8 @@ nb::list fields_of_set(const std::string& path) {
 
 void bind_data(nb::module_& m) {
   m.def("fields_of_set", &fields_of_set, "path"_a,
-        "(name, kind, shape of a step) of each field of a data set; kind: number, text, image, or other, which no window takes.");
+        "(name, kind, shape of a step) of each field of a data set; kind: number, text, image, or other, which no "
+        "window takes.");
   nb::class_<Windows>(m, "Windows", "Windows over the episodes of data sets, by index.")
       .def(nb::init<std::vector<std::string>, const std::vector<std::string>&>(), "paths"_a, "settings"_a,
            "paths: RLDS and LeRobot folders, HDF5 files. settings: KEY=VALUE, as `data.` of `cohort train` has them.")

@@ -52,17 +52,19 @@ EnvironmentBatch::~EnvironmentBatch() {
 }
 
 void EnvironmentBatch::check_process() const {
-  COHORT_THROW_UNLESS(::getpid() == process_,
-                      "these environments of {} were made before this process was forked: make them in the process that steps them "
-                      "(a start method of multiprocessing other than fork, or make_vec in the worker)",
-                      task_->spec().name);
+  COHORT_THROW_UNLESS(
+      ::getpid() == process_,
+      "these environments of {} were made before this process was forked: make them in the process that steps them "
+      "(a start method of multiprocessing other than fork, or make_vec in the worker)",
+      task_->spec().name);
 }
 
 EnvironmentBatch::Turn::Turn(EnvironmentBatch& batch) : batch_(batch) {
   batch.check_process();
   bool free = false;
   COHORT_THROW_UNLESS(batch.busy_.compare_exchange_strong(free, true),
-                      "another thread steps or resets these environments of {} now: one call at a time", batch.task_->spec().name);
+                      "another thread steps or resets these environments of {} now: one call at a time",
+                      batch.task_->spec().name);
 }
 EnvironmentBatch::Turn::~Turn() {
   batch_.busy_ = false;
@@ -185,8 +187,8 @@ Array<T> copied(const std::vector<Source>& values) {
 /// What Python holds: a share of the batch until it is closed.
 class Environments {
  public:
-  Environments(const std::string& task, int n_envs, const std::string& autoreset, const std::string& device, int threads,
-               const std::string& engine, const std::string& renderer, int height, int width,
+  Environments(const std::string& task, int n_envs, const std::string& autoreset, const std::string& device,
+               int threads, const std::string& engine, const std::string& renderer, int height, int width,
                std::vector<std::string> settings) {
     tasks::TaskSettings made{.n_envs = n_envs,
                              .threads = threads > 0 ? threads : available_cores(),
@@ -216,7 +218,8 @@ class Environments {
     COHORT_THROW_UNLESS(envs.size() == seeds.size(), "{} seeds for {} environments", seeds.size(), envs.size());
     const std::span chosen(envs.data(), envs.size());
     for (const std::int32_t e : chosen)
-      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < all.size(), "there is no environment {}: they are 0 to {}", e, all.size() - 1);
+      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < all.size(), "there is no environment {}: they are 0 to {}", e,
+                          all.size() - 1);
     const nb::gil_scoped_release others_run;
     const EnvironmentBatch::Turn turn(all);
     all.begin(chosen, std::span(seeds.data(), seeds.size()));
@@ -225,7 +228,8 @@ class Environments {
     EnvironmentBatch& all = batch();
     const std::span chosen(envs.data(), envs.size());
     for (const std::int32_t e : chosen)
-      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < all.size(), "there is no environment {}: they are 0 to {}", e, all.size() - 1);
+      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < all.size(), "there is no environment {}: they are 0 to {}", e,
+                          all.size() - 1);
     const nb::gil_scoped_release others_run;
     const EnvironmentBatch::Turn turn(all);
     all.begin_next(chosen);
@@ -244,7 +248,8 @@ class Environments {
     EnvironmentBatch& all = batch();
     const nb::gil_scoped_release others_run;
     const EnvironmentBatch::Turn turn(all);
-    all.step(make_view(actions.data(), {static_cast<std::int64_t>(actions.shape(0)), static_cast<std::int64_t>(actions.shape(1))}));
+    all.step(make_view(actions.data(),
+                       {static_cast<std::int64_t>(actions.shape(0)), static_cast<std::int64_t>(actions.shape(1))}));
     return !all.ended.empty();
   }
 
@@ -261,9 +266,11 @@ class Environments {
       for (std::size_t t = 0; t < steps; ++t) {
         {
           const nb::gil_scoped_release others_run;
-          all.step(make_view(actions.data() + t * n * width, {static_cast<std::int64_t>(n), static_cast<std::int64_t>(width)}));
+          all.step(make_view(actions.data() + t * n * width,
+                             {static_cast<std::int64_t>(n), static_cast<std::int64_t>(width)}));
           std::copy(all.rewards.begin(), all.rewards.end(), rewards.begin() + static_cast<std::ptrdiff_t>(t * n));
-          std::copy(all.terminated.begin(), all.terminated.end(), terminated.begin() + static_cast<std::ptrdiff_t>(t * n));
+          std::copy(all.terminated.begin(), all.terminated.end(),
+                    terminated.begin() + static_cast<std::ptrdiff_t>(t * n));
           std::copy(all.truncated.begin(), all.truncated.end(), truncated.begin() + static_cast<std::ptrdiff_t>(t * n));
         }
         const auto now = std::chrono::steady_clock::now();
@@ -284,7 +291,8 @@ class Environments {
   // Arrays of their own.
   Array<float> observations() const {
     EnvironmentBatch& all = batch();
-    return new_array<float>({all.size(), as_size(all.width())}, [&](float* to, std::size_t n) { all.observe(std::span(to, n)); });
+    return new_array<float>({all.size(), as_size(all.width())},
+                            [&](float* to, std::size_t n) { all.observe(std::span(to, n)); });
   }
   Array<float> rewards() const { return copied<float>(batch().rewards); }
   Array<bool> terminated() const { return copied<bool>(batch().terminated); }
@@ -333,7 +341,8 @@ class Environments {
   /// (height, width, 3), for people.
   Array<std::uint8_t> film(const std::string& camera, std::int32_t env, int height, int width) const {
     EnvironmentBatch& all = batch();
-    COHORT_THROW_UNLESS(env >= 0 && as_size(env) < all.size(), "there is no environment {}: they are 0 to {}", env, all.size() - 1);
+    COHORT_THROW_UNLESS(env >= 0 && as_size(env) < all.size(), "there is no environment {}: they are 0 to {}", env,
+                        all.size() - 1);
     ArrayView drawn;
     {
       const nb::gil_scoped_release others_run;
@@ -409,27 +418,32 @@ void bind_environments(nb::module_& m) {
       "Names of the registered tasks, those of COHORT_TASKS among them.");
   m.def("available_cores", &available_cores, "Cores that this process may use.");
 
-  nb::class_<Environments>(m, "Environments",
-                           "A batch of environments of one task. Arrays lie in host memory; n is the number of environments.")
-      .def(nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
-                    const std::string&, int, int, std::vector<std::string>>(),
-           "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
-           "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128,
-           "settings"_a = std::vector<std::string>(),
-           "threads: cores, 0: all that this process may use. height, width: px of pictures. settings: KEY=VALUE of the "
-           "task. Raises Error for an unknown task and what the task refuses.")
+  nb::class_<Environments>(
+      m, "Environments",
+      "A batch of environments of one task. Arrays lie in host memory; n is the number of environments.")
+      .def(
+          nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
+                   const std::string&, int, int, std::vector<std::string>>(),
+          "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
+          "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128,
+          "settings"_a = std::vector<std::string>(),
+          "threads: cores, 0: all that this process may use. height, width: px of pictures. settings: KEY=VALUE of the "
+          "task. Raises Error for an unknown task and what the task refuses.")
       .def_prop_ro("n_envs", &Environments::size)
       .def_prop_ro("closed", &Environments::closed)
       .def("close", &Environments::close, "Drops the simulation; views of it live on.")
       .def("begin", &Environments::begin, "envs"_a, "seeds"_a,
            "Begins an episode in each of envs (k) int32 with its seed (k) uint64.")
       .def("begin_next", &Environments::begin_next, "envs"_a,
-           "Begins the next episode of each of envs (k) int32; its seed is drawn from that of begin() and the episode's number.")
+           "Begins the next episode of each of envs (k) int32; its seed is drawn from that of begin() and the "
+           "episode's number.")
       .def("step", &Environments::step, "actions"_a,
-           "One control period with actions (n, action width) float32, which are read where they lie. Returns whether any "
+           "One control period with actions (n, action width) float32, which are read where they lie. Returns whether "
+           "any "
            "episode ended. Without Python's lock.")
       .def("rollout", &Environments::rollout, "actions"_a,
-           "One step for each of actions (steps, n, action width) float32: rewards, terminations and truncations, each (steps, "
+           "One step for each of actions (steps, n, action width) float32: rewards, terminations and truncations, each "
+           "(steps, "
            "n). Ctrl-C ends it.")
       .def("observations", &Environments::observations,
            "(n, numbers) float32 of its own: all observations side by side, in the order of the spec.")
@@ -439,7 +453,8 @@ void bind_environments(nb::module_& m) {
       .def("success", &Environments::success, "(n) bool of its own: the goal is reached now.")
       .def("broken", &Environments::broken, "(n) bool of its own: the simulation failed, or an action was not finite.")
       .def("reward_terms", &Environments::reward_terms, "(n, terms) float32 of its own, whose sum the reward is.")
-      .def("episode_steps", &Environments::episode_steps, "(n) int64 of its own: control steps since the episode began.")
+      .def("episode_steps", &Environments::episode_steps,
+           "(n) int64 of its own: control steps since the episode began.")
       .def("ended", &Environments::ended, "(k) int32 of its own: whose episode the last step ended.")
       .def("final_observations", &Environments::final_observations,
            "(k, numbers) float32 of its own: how ended() were before they began anew (autoreset same_step).")

@@ -14,7 +14,8 @@ namespace {
 void lend_symbols() {
   const char* libraries = std::getenv("COHORT_TASKS");
   Dl_info here{};
-  if (libraries == nullptr || *libraries == '\0' || ::dladdr(reinterpret_cast<const void*>(&lend_symbols), &here) == 0) return;
+  if (libraries == nullptr || *libraries == '\0' || ::dladdr(reinterpret_cast<const void*>(&lend_symbols), &here) == 0)
+    return;
   ::dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
 }
 

@@ -85,7 +85,8 @@ class ActingPolicy {
   /// Where it acts: what there is to be seen, for policies that do not say, and the width of an action.
   void open(const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& observed, std::int64_t action_width,
             double control_period) {
-    policy::SessionSettings settings{.control_period = control_period, .observations = {}, .action_width = action_width, .task = "these arrays"};
+    policy::SessionSettings settings{
+        .control_period = control_period, .observations = {}, .action_width = action_width, .task = "these arrays"};
     for (const auto& [name, shape] : observed)
       settings.observations.push_back({.name = name, .shape = shape, .picture = shape.size() == 3});
     width_ = action_width;
@@ -93,7 +94,8 @@ class ActingPolicy {
     session_ = policy_->session(settings);
   }
 
-  void begin(const std::vector<std::int32_t>& envs, const std::vector<std::uint64_t>& seeds, const std::string& instruction) {
+  void begin(const std::vector<std::int32_t>& envs, const std::vector<std::uint64_t>& seeds,
+             const std::string& instruction) {
     COHORT_THROW_UNLESS(session_, "open() comes before begin()");
     COHORT_THROW_UNLESS(envs.size() == seeds.size(), "{} seeds for {} environments", seeds.size(), envs.size());
     for (const std::int32_t env : envs) {
@@ -114,8 +116,9 @@ class ActingPolicy {
                                         [](const Environment& e) { return e.began; }),
                         "reset() comes before act(): {} environments act, {} have begun", n, environments_.size());
     for (const Pictures& p : pictures)
-      COHORT_THROW_UNLESS(p.shape(0) == n && p.shape(3) == 3, "pictures of shape ({}, {}, {}, {}): ({}, height, width, 3) is needed",
-                          p.shape(0), p.shape(1), p.shape(2), p.shape(3), n);
+      COHORT_THROW_UNLESS(p.shape(0) == n && p.shape(3) == 3,
+                          "pictures of shape ({}, {}, {}, {}): ({}, height, width, 3) is needed", p.shape(0),
+                          p.shape(1), p.shape(2), p.shape(3), n);
     auto actions = std::make_unique<float[]>(std::max<std::size_t>(1, n * as_size(width_)));
     {
       const nb::gil_scoped_release others_run;
@@ -170,14 +173,17 @@ class ActingPolicy {
     Seen(const std::vector<std::int32_t>& envs, const Rows& low_dim, const std::vector<Pictures>& pictures) {
       const std::size_t width = low_dim.shape(1);
       for (const std::int32_t env : envs)
-        numbers_.insert(numbers_.end(), low_dim.data() + as_size(env) * width, low_dim.data() + (as_size(env) + 1) * width);
+        numbers_.insert(numbers_.end(), low_dim.data() + as_size(env) * width,
+                        low_dim.data() + (as_size(env) + 1) * width);
       pixels_.resize(pictures.size());
       for (std::size_t c = 0; c < pictures.size(); ++c) {
         const std::size_t bytes = pictures[c].shape(1) * pictures[c].shape(2) * 3;
         for (const std::int32_t env : envs)
-          pixels_[c].insert(pixels_[c].end(), pictures[c].data() + as_size(env) * bytes, pictures[c].data() + (as_size(env) + 1) * bytes);
-        views_.push_back(make_view(pixels_[c].data(), {std::ssize(envs), static_cast<std::int64_t>(pictures[c].shape(1)),
-                                                       static_cast<std::int64_t>(pictures[c].shape(2)), 3}));
+          pixels_[c].insert(pixels_[c].end(), pictures[c].data() + as_size(env) * bytes,
+                            pictures[c].data() + (as_size(env) + 1) * bytes);
+        views_.push_back(
+            make_view(pixels_[c].data(), {std::ssize(envs), static_cast<std::int64_t>(pictures[c].shape(1)),
+                                          static_cast<std::int64_t>(pictures[c].shape(2)), 3}));
       }
     }
     policy::Frame frame() const { return {.low_dim = numbers_, .images = views_}; }
@@ -207,19 +213,24 @@ NB_MODULE(_policy, m) {
                     std::vector<std::string>>(),
            "where"_a, nb::kw_only(), "device"_a = "cpu", "seed"_a = 0, "exact"_a = true, "averaged"_a = true,
            "exec_horizon"_a = 0, "data_set"_a = "", "overrides"_a = std::vector<std::string>(),
-           "where: a run, a folder of checkpoints, a checkpoint, or a policy server's address. Raises Error where none of them "
+           "where: a run, a folder of checkpoints, a checkpoint, or a policy server's address. Raises Error where none "
+           "of them "
            "is there.")
       .def("spec", &ActingPolicy::spec, "What it sees and gives.")
-      .def("open", [](ActingPolicy& self, const nb::list& observed, std::int64_t action_width, double control_period) {
-             std::vector<std::pair<std::string, std::vector<std::int64_t>>> all;
-             for (const nb::handle& row : observed)
-               all.emplace_back(nb::cast<std::string>(row[0]), nb::cast<std::vector<std::int64_t>>(row[1]));
-             self.open(all, action_width, control_period);
-           },
-           "observed"_a, "action_width"_a, "control_period"_a,
-           "Where it acts: (name, shape) of what there is to be seen, numbers of an action, s between actions (0: not known).")
+      .def(
+          "open",
+          [](ActingPolicy& self, const nb::list& observed, std::int64_t action_width, double control_period) {
+            std::vector<std::pair<std::string, std::vector<std::int64_t>>> all;
+            for (const nb::handle& row : observed)
+              all.emplace_back(nb::cast<std::string>(row[0]), nb::cast<std::vector<std::int64_t>>(row[1]));
+            self.open(all, action_width, control_period);
+          },
+          "observed"_a, "action_width"_a, "control_period"_a,
+          "Where it acts: (name, shape) of what there is to be seen, numbers of an action, s between actions (0: not "
+          "known).")
       .def("begin", &ActingPolicy::begin, "envs"_a, "seeds"_a, "instruction"_a, "Episodes begin in these environments.")
       .def("act", &ActingPolicy::act, "low_dim"_a, "pictures"_a,
-           "Actions (n, A) float32 of environments 0 to n - 1 from low_dim (n, numbers) float32 and pictures, each (n, height, "
+           "Actions (n, A) float32 of environments 0 to n - 1 from low_dim (n, numbers) float32 and pictures, each (n, "
+           "height, "
            "width, 3) uint8. Without Python's lock.");
 }
