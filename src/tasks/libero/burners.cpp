@@ -44,8 +44,7 @@ bool Burners::lit(std::span<const double> qpos) const {
 void Burners::build(const render::RendererSettings& settings) {
   const SceneFolder& folder = simulation_.folder();
   scene_ = std::make_unique<sim::Scene>(sim::SceneOptions{.engine = sim::EngineKind::kMujoco});
-  scene_->add_entity(sim::Mjcf{.file = "", .xml = with_sites_shown(scene_text(folder), sites_, folder.path)},
-                     "libero");
+  scene_->add_entity(sim::Mjcf{.file = "", .xml = with_sites_shown(scene_text(folder), sites_, folder.path)}, "libero");
   scene_->build(simulation_.n_envs());
   scene_->view(sim::Field::kQpos);
   renderer_ = render::make_renderer(*scene_, settings);

@@ -13,11 +13,12 @@
 #include "tasks/built_in_tasks.h"
 #include "tasks/libero/burners.h"
 #include "tasks/libero/catalogue.h"
-#include "tasks/libero/drawer_expert.h"
 #include "tasks/libero/compose/numpy_random.h"
+#include "tasks/libero/drawer_expert.h"
 #include "tasks/libero/observations.h"
 #include "tasks/libero/picture_noise.h"
 #include "tasks/registry.h"
+#include "tasks/shown_scene.h"
 #include "tasks/task_fields.h"
 
 namespace cohort::tasks::libero {
@@ -64,7 +65,7 @@ TaskSpec spec_of(const SceneFolder& folder, const LiberoSettings& settings, cons
   return spec;
 }
 
-class LiberoTask final : public Task {
+class LiberoTask final : public Task, public ShowsScene {
  public:
   LiberoTask(SceneFolder folder, const LiberoSettings& own, const TaskSettings& settings, TaskFields fields)
       : folder_(std::move(folder)),
@@ -96,6 +97,7 @@ class LiberoTask final : public Task {
   }
 
   const TaskSpec& spec() const override { return spec_; }
+  sim::Scene& shown_scene() override { return simulation_.scene(); }
   int n_envs() const override { return n_; }
 
   void reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) override {

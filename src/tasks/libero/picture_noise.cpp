@@ -132,8 +132,8 @@ void add_magnified(const std::vector<float>& picture, double factor, std::vector
       const int y1 = top + std::min(z.first[row] + 1, kept - 1), x1 = top + std::min(z.first[column] + 1, kept - 1);
       for (int c = 0; c < kChannels; ++c) {
         const auto at = [&](int py, int px) { return static_cast<double>(picture[index_of(py, px, c)]); };
-        const double value = (1 - v) * (1 - u) * at(y0, x0) + (1 - v) * u * at(y0, x1) + v * (1 - u) * at(y1, x0) +
-                             v * u * at(y1, x1);
+        const double value =
+            (1 - v) * (1 - u) * at(y0, x0) + (1 - v) * u * at(y0, x1) + v * (1 - u) * at(y1, x0) + v * u * at(y1, x1);
         sum[index_of(y, x, c)] += static_cast<float>(value);
       }
     }
@@ -236,9 +236,7 @@ void glass_blur(std::span<std::uint8_t> rgb, int severity, compose::NumpyRandom&
   std::vector<double> picture = in_unit(rgb);
   smooth(picture, sigma);
   for (std::size_t i = 0; i < kNumbers; ++i) rgb[i] = cut(picture[i] * 255);
-  const auto draw = [&] {
-    return static_cast<int>(random.below(static_cast<std::uint32_t>(2 * distance))) - distance;
-  };
+  const auto draw = [&] { return static_cast<int>(random.below(static_cast<std::uint32_t>(2 * distance))) - distance; };
   for (int time = 0; time < times; ++time)
     for (int y = kReach - distance; y > distance; --y)
       for (int x = kReach - distance; x > distance; --x) {
@@ -257,11 +255,16 @@ void add_picture_noise(std::span<std::uint8_t> rgb, int noise, compose::NumpyRan
   COHORT_CHECK(noise >= 1 && noise <= kPictureNoises, "noise {} of {}", noise, kPictureNoises);
   const int severity = (noise - 1) % kSeverities;
   switch ((noise - 1) / kSeverities) {
-    case 0: return motion_blur(rgb, severity, random);
-    case 1: return gaussian_blur(rgb, severity);
-    case 2: return zoom_blur(rgb, severity);
-    case 3: return fog(rgb, severity, random);
-    default: return glass_blur(rgb, severity, random);
+    case 0:
+      return motion_blur(rgb, severity, random);
+    case 1:
+      return gaussian_blur(rgb, severity);
+    case 2:
+      return zoom_blur(rgb, severity);
+    case 3:
+      return fog(rgb, severity, random);
+    default:
+      return glass_blur(rgb, severity, random);
   }
 }
 

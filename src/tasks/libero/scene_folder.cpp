@@ -176,8 +176,9 @@ std::array<double, N> read_numbers(const Json& json, const char* what) {
 void read_changes(const Json& task, SceneFolder& scene) {
   scene.perturbation = task.value("perturbation", "");
   if (task.contains("agentview"))
-    scene.agentview = SceneFolder::CameraPose{read_numbers<3>(task.at("agentview").at("pos"), "agentview's pos"),
-                                              read_numbers<4>(task.at("agentview").at("quat_wxyz"), "agentview's quat")};
+    scene.agentview =
+        SceneFolder::CameraPose{read_numbers<3>(task.at("agentview").at("pos"), "agentview's pos"),
+                                read_numbers<4>(task.at("agentview").at("quat_wxyz"), "agentview's quat")};
   if (task.contains("init_qpos")) scene.reset_joints = read_numbers<kArmJoints>(task.at("init_qpos"), "init_qpos");
   scene.picture_noise = task.value("picture_noise", 0);
   COHORT_THROW_UNLESS(scene.picture_noise >= 0 && scene.picture_noise <= kPictureNoises,
@@ -211,11 +212,13 @@ SceneFolder read_scene_folder(const fs::path& folder) {
     try {
       const std::string base = changes.at("scene_of").get<std::string>();
       const fs::path place = folder.parent_path() / base;
-      COHORT_THROW_UNLESS(base.find('/') == std::string::npos && base != folder.filename() && fs::exists(place),
-                          "its scene_of names the folder {}, which is not beside it (`cohort export-libero` writes both)",
+      COHORT_THROW_UNLESS(
+          base.find('/') == std::string::npos && base != folder.filename() && fs::exists(place),
+          "its scene_of names the folder {}, which is not beside it (`cohort export-libero` writes both)", base);
+      COHORT_THROW_UNLESS(!read_task_json(place).contains("scene_of"),
+                          "its scene_of names {}, which has no scene of its "
+                          "own",
                           base);
-      COHORT_THROW_UNLESS(!read_task_json(place).contains("scene_of"), "its scene_of names {}, which has no scene of its "
-                          "own", base);
       SceneFolder scene = read_scene_folder(place);
       scene.task = changes.at("task").get<std::string>();
       scene.suite = changes.at("suite").get<std::string>();

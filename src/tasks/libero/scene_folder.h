@@ -62,7 +62,7 @@ struct SceneFolder {
 
   /// agentview's pose in place of the scene's.
   struct CameraPose {
-    std::array<double, 3> pos{};         ///< m
+    std::array<double, 3> pos{};             ///< m
     std::array<double, 4> quat{1, 0, 0, 0};  ///< w, x, y, z
   };
   std::optional<CameraPose> agentview;

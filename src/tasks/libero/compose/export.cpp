@@ -170,7 +170,11 @@ config::Json changes_of(const ChosenTask& task, const Arena& arena) {
 class Exporter {
  public:
   Exporter(const ExportSettings& settings, const LiberoSource& libero, const fs::path& robosuite, const fs::path& out)
-      : settings_(settings), libero_(libero), robosuite_(robosuite), out_(out), assets_(out / "assets", libero.assets) {}
+      : settings_(settings),
+        libero_(libero),
+        robosuite_(robosuite),
+        out_(out),
+        assets_(out / "assets", libero.assets) {}
 
   void write(const ChosenTask& task, const std::string& name) {
     const fs::path file = task.problem_file(), folder = out_ / name;
@@ -208,7 +212,8 @@ class Exporter {
   }
 
   /// Writes the initial states. Returns what task.json and scene.xml are to hold.
-  std::pair<config::Json, std::string> write_scene(const ChosenTask& task, const Problem& problem, const fs::path& folder) {
+  std::pair<config::Json, std::string> write_scene(const ChosenTask& task, const Problem& problem,
+                                                   const fs::path& folder) {
     ComposedScene scene = compose_scene({task.source->assets, robosuite_}, problem);
     const std::map<std::string, FixturePose> fixtures = place_fixtures(scene);
     XmlNode model = scene.model;

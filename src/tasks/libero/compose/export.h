@@ -23,7 +23,7 @@ struct ExportSettings {
   std::vector<std::string> suites;  ///< empty: LIBERO's five
   std::vector<std::string> tasks;   ///< beginnings of tasks' names; empty: all
   std::vector<std::string> perturbations{};  ///< kinds of variant.h; empty: all
-  int states = 0;                   ///< initial states of each task; 0: all
+  int states = 0;                            ///< initial states of each task; 0: all
 };
 
 /// Calls report(done, total, folder) behind each task. `out` appears when all is written, or not at all: until then
@@ -31,6 +31,6 @@ struct ExportSettings {
 /// is not LIBERO's or robosuite's, another version, a name that is not known (with the nearest), an `out` that is not
 /// empty, a missing asset, a full disk, a scene that MuJoCo refuses. Returns what could not be composed for want of files.
 std::vector<LeftOut> export_libero(const ExportSettings& settings,
-                   const std::function<void(int done, int total, const std::string& folder)>& report);
+                                   const std::function<void(int done, int total, const std::string& folder)>& report);
 
 }  // namespace cohort::tasks::libero::compose

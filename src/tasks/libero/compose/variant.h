@@ -18,16 +18,17 @@ namespace cohort::tasks::libero::compose {
 enum class Family { kLibero, kPro, kPlus };
 
 struct Variant {
-  std::string perturbation;  ///< "camera", "robot_start", "picture_noise", "language", "layout", ...; empty: LIBERO's own
-  std::string base;          ///< the task that is changed; empty: the scene is another one
-  std::string problem;       ///< the file of its problem, without .bddl
-  std::string lacks;         ///< what no wheel holds, where the task cannot be composed for want of it
+  std::string
+      perturbation;     ///< "camera", "robot_start", "picture_noise", "language", "layout", ...; empty: LIBERO's own
+  std::string base;     ///< the task that is changed; empty: the scene is another one
+  std::string problem;  ///< the file of its problem, without .bddl
+  std::string lacks;    ///< what no wheel holds, where the task cannot be composed for want of it
   // LIBERO-Plus' numbers.
-  int horizontal = 0, vertical = 0;          ///< degrees: agentview about the z axis, and about the y axis through z = 0.8 m
-  int scale = 100;                           ///< percent: of agentview's distance from (0, 0, 0.8) m
-  int turn = 0, tilt = 0;                    ///< degrees: of agentview where it stands
-  int start = 0;                             ///< which of the robot's 500 other postures; 0: LIBERO's
-  int noise = 0;                             ///< of agentview's pictures, by picture_noise.h; 0: none
+  int horizontal = 0, vertical = 0;  ///< degrees: agentview about the z axis, and about the y axis through z = 0.8 m
+  int scale = 100;                   ///< percent: of agentview's distance from (0, 0, 0.8) m
+  int turn = 0, tilt = 0;            ///< degrees: of agentview where it stands
+  int start = 0;                     ///< which of the robot's 500 other postures; 0: LIBERO's
+  int noise = 0;                     ///< of agentview's pictures, by picture_noise.h; 0: none
 };
 
 /// `suite` and `task` as the family's own map has them. Throws Error for a name of LIBERO-Plus that is not as above.
