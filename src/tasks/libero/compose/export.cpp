@@ -208,7 +208,11 @@ class Exporter {
     const Variant& variant = task.variant;
     if (task.source->family == Family::kPro || variant.perturbation == "language") return problem.language;
     if (task.source->family == Family::kLibero) return language_of(task.task);
-    return language_of(variant.base.empty() ? task.file.substr(0, task.file.find("_level")) : variant.base);
+    if (!variant.base.empty()) return language_of(variant.base);
+    // "TASK_level1_sample1" and "TASK_moved_level1_sample1".
+    std::string changed = task.file.substr(0, task.file.find("_level"));
+    if (changed.ends_with("_moved")) changed.resize(changed.size() - std::string_view("_moved").size());
+    return language_of(changed);
   }
 
   /// Writes the initial states. Returns what task.json and scene.xml are to hold.
