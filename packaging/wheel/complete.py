@@ -28,8 +28,10 @@ HERE = Path(__file__).resolve().parent
 # Libraries that come in wheels of their own: never copied.
 EXCLUDED = ("libtorch*.so*", "libc10*.so*", "libcudart.so*", "libcupti.so*", "libarrow*.so*", "libparquet.so*", "libmujoco.so*",
             "libnvrtc.so*", "libnccl.so*", "libcuda.so*")
-# Relative to PACKAGE/bin and PACKAGE/lib alike. auditwheel adds its own folder.
-RUNPATH = "$ORIGIN/../lib:$ORIGIN/../../torch/lib:$ORIGIN/../../mujoco:$ORIGIN/../../pyarrow:$ORIGIN/../../nvidia/cu13/lib"
+# Relative to site-packages, for files of PACKAGE/bin and PACKAGE/lib and for the extensions in PACKAGE. auditwheel adds its own folder.
+RUNPATH = ("cohort/lib", "torch/lib", "mujoco", "pyarrow", "nvidia/cu13/lib")
+# Of the extensions: every CPython from 3.11 on (requires-python), by its stable ABI.
+PYTHON_TAG = "cp311-abi3"
 GPL = re.compile(r"\b(A|L)?GPL\b", re.IGNORECASE)
 LIMIT = 100_000_000  # bytes, PyPI's for a file
 
@@ -209,7 +211,8 @@ def complete(raw: Path, site: Path, out: Path) -> Path:
         unpack(raw, tree)
         for path in elf_files(tree / "cohort"):
             if path.suffix != ".a":
-                run("patchelf", "--set-rpath", RUNPATH, path)
+                up = "/".join([".."] * (len(path.relative_to(tree).parts) - 1))
+                run("patchelf", "--set-rpath", ":".join(f"$ORIGIN/{up}/{folder}" for folder in RUNPATH), path)
         hdf5_without_curl(stand_ins)
         name, version = raw.name.split("-")[:2]
         patched = work / raw.name
@@ -229,7 +232,7 @@ def complete(raw: Path, site: Path, out: Path) -> Path:
         note.write_text(floor + "\n")
         (info,) = final.glob("*.dist-info")
         about = info / "WHEEL"
-        about.write_text(re.sub(r"(?m)^Tag: .*$", f"Tag: py3-none-{tag}", about.read_text()))
+        about.write_text(re.sub(r"(?m)^Tag: .*$", f"Tag: {PYTHON_TAG}-{tag}", about.read_text()))
         parts = []
         for path in sorted((final / "cohort.libs").glob("*.so*")):
             own = re.sub(r"-[0-9a-f]{8}(?=\.so)", "", path.name).split(".so")[0]  # auditwheel puts a hash into the name
@@ -243,7 +246,7 @@ def complete(raw: Path, site: Path, out: Path) -> Path:
         parts += [{**part, "ref": part.get("package", part.get("wheel"))} for part in table["compiled_in"]]
         list_of_parts(info, name, version, parts, site)
         out.mkdir(parents=True, exist_ok=True)
-        wheel = out / f"{name}-{version}-py3-none-{tag}.whl"
+        wheel = out / f"{name}-{version}-{PYTHON_TAG}-{tag}.whl"
         pack(final, wheel)
         if wheel.stat().st_size >= LIMIT:
             print(f"wheel: warning: PyPI takes files below {LIMIT / 1e6:.0f} MB; fewer CUDA generations (COHORT_CUDA_ARCHITECTURES) "

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 
 #include "core/error.h"
+#include "core/program_folder.h"
 
 namespace cohort::dist {
 namespace {
@@ -19,11 +20,9 @@ std::vector<std::filesystem::path> candidates() {
   std::vector<std::filesystem::path> result;
   if (const char* folder = std::getenv("COHORT_PLUGIN_DIR"); folder != nullptr && *folder != '\0')
     return {std::filesystem::path(folder) / kFile};
-  std::error_code problem;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", problem);
-  if (!problem) {
-    result.push_back(program.parent_path() / kFile);
-    result.push_back(program.parent_path().parent_path() / "lib" / kFile);
+  if (const auto programs = program_folder(); !programs.empty()) {
+    result.push_back(programs / kFile);
+    result.push_back(programs.parent_path() / "lib" / kFile);
   }
   return result;
 }

@@ -206,6 +206,20 @@ int Renderer::add_camera(const sim::CameraOptions& options) {
   return static_cast<int>(views_.size()) - 1;
 }
 
+void Renderer::move_camera(int camera, const std::array<double, 3>& pos, const std::array<double, 4>& quat) {
+  check_request(camera, {}, {});
+  sim::VisualCamera& view = views_[at(camera)];
+  COHORT_THROW_UNLESS(view.link == 0 && view.tracking == sim::VisualTracking::kFixed,
+                      "camera `{}` is fixed to a link or follows one: only those that stand in the world are moved",
+                      view.name);
+  const double length = std::sqrt(quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3]);
+  COHORT_THROW_UNLESS(std::isfinite(dot(pos, pos)) && std::isfinite(length) && length > 1e-9,
+                      "camera `{}` cannot be put to ({}, {}, {}) with that orientation", view.name, pos[0], pos[1],
+                      pos[2]);
+  view.pos = pos;
+  for (std::size_t i = 0; i < 4; ++i) view.quat[i] = quat[i] / length;
+}
+
 int Renderer::add_camera_that_sees_all(int width, int height) {
   return add_camera_that_sees({poses_of(0)}, width, height);
 }

@@ -96,6 +96,9 @@ class Renderer {
   int camera(const std::string& name) const;
   /// A camera that stands still in the world. Returns its index.
   int add_camera(const sim::CameraOptions& options);
+  /// Puts a camera that add_camera() made elsewhere: m; w x y z of the rotation whose columns are its right, its up and
+  /// its back. Throws Error for another camera.
+  void move_camera(int camera, const std::array<double, 3>& pos, const std::array<double, 4>& quat);
   /// One that sees the whole model of environment 0 as it stands now, from the front, the left and above. Returns its
   /// index.
   int add_camera_that_sees_all(int width, int height);

@@ -94,6 +94,9 @@ struct ModelEdits {
   /// true: the base gets a free joint; false: its free joint is taken away. None: as the file has it. The base is the
   /// first body of the file's world. Of a URDF Urdf::fixed says this.
   std::optional<bool> free_base{};
+  /// Takes away all actuators that the file has, those of tendons and sites too, before `actuators` are added. A sensor of
+  /// one of them is an Error then.
+  bool remove_actuators = false;
   std::vector<ActuatorEdit> actuators{};
   std::vector<JointEdit> joints{};
   std::vector<std::string>

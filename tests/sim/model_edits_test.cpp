@@ -268,5 +268,23 @@ TEST(ModelEdits, ThatMatchNothingSayWhatThereIs) {
                {"free_base", "cart", "slider"});
 }
 
+TEST(ModelEdits, RemovedActuatorsAreGoneThoseOfTendonsToo) {
+  const char* xml = R"(<mujoco><worldbody>
+      <body name="a"><joint name="left" type="slide"/><geom size="0.1"/></body>
+      <body name="b" pos="1 0 0"><joint name="right" type="slide"/><geom size="0.1"/></body></worldbody>
+    <tendon><fixed name="both"><joint joint="left" coef="0.5"/><joint joint="right" coef="0.5"/></fixed></tendon>
+    <actuator><position name="grip" tendon="both" kp="100"/><motor name="push" joint="left"/></actuator>
+    <keyframe><key name="home" qpos="0.1 0.2" ctrl="3 4"/></keyframe></mujoco>)";
+  ModelEdits edits;
+  edits.remove_actuators = true;
+  edits.actuators = {{.joints = {"right"}, .stiffness = 7}};
+  Scene scene({.engine = EngineKind::kMujoco});
+  scene.add_entity(Mjcf{.file = "", .xml = xml, .edits = edits}, "gripper");
+  scene.build(1);
+  ASSERT_EQ(scene.info().actuators.size(), 1U);
+  EXPECT_EQ(scene.info().actuators[0].name, "right");
+  EXPECT_EQ(scene.info().keyframes[0].ctrl, std::vector<double>{0.2}) << "what holds the joint there";
+}
+
 }  // namespace
 }  // namespace cohort::sim

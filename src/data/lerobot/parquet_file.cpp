@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/placeholder_file.h"
+#include "core/program_folder.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -18,10 +19,9 @@ constexpr const char* kParquetLibrary = "libcohort_parquet.so";
 std::vector<fs::path> parquet_libraries() {
   if (const char* folder = std::getenv("COHORT_PLUGIN_DIR"); folder != nullptr && *folder != '\0')
     return {fs::path(folder) / kParquetLibrary};
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return {};
-  return {program.parent_path() / kParquetLibrary, program.parent_path().parent_path() / "lib" / kParquetLibrary};
+  const fs::path programs = program_folder();
+  if (programs.empty()) return {};
+  return {programs / kParquetLibrary, programs.parent_path() / "lib" / kParquetLibrary};
 }
 
 const ParquetPlugin& load_parquet_plugin() {

@@ -206,7 +206,7 @@ class Editor {
   }
   /// Of whole keyframes only: MuJoCo says what is wrong with others.
   void rewrite_keyframes() {
-    if (edits_.actuators.empty() && base_change_ == 0) return;
+    if (!changes_actuators() && base_change_ == 0) return;
     for (OldKeyframe& old : old_keys_) {
       if (base_change_ != 0 && old.qpos.size() == old_nq_) {
         const auto at = old.qpos.begin() + static_cast<std::ptrdiff_t>(base_qpos_);
@@ -224,7 +224,7 @@ class Editor {
           old.qvel.erase(at, at + 6);
         }
       }
-      if (!edits_.actuators.empty()) {
+      if (changes_actuators()) {
         std::vector<double> ctrl;
         for (std::size_t i = 0; i < old_nu_ && old.ctrl.size() == old_nu_; ++i) {
           if (kept_actuator_[i]) ctrl.push_back(old.ctrl[i]);
@@ -381,6 +381,8 @@ class Editor {
     if (edit.joints.empty()) fail(where, "no joints: name patterns of hinges and slides, `.*` for all");
   }
 
+  bool changes_actuators() const { return !edits_.actuators.empty() || edits_.remove_actuators; }
+
   void edit_actuators() {
     const std::vector<mjsElement*> joints = moving_joints(true);
     std::map<mjsElement*, const ActuatorEdit*> driven;
@@ -392,10 +394,11 @@ class Editor {
         for (mjsElement* joint : matching(pattern, joints, "hinge or slide", where)) driven.insert({joint, &edit});
       }
     }
-    if (driven.empty()) return;
+    if (driven.empty() && !edits_.remove_actuators) return;
     const std::vector<mjsElement*> old = all(mjOBJ_ACTUATOR);
     for (std::size_t i = 0; i < old.size(); ++i) {
       const mjsActuator* actuator = mjs_asActuator(old[i]);
+      if (edits_.remove_actuators) kept_actuator_[i] = false;
       for (const auto& [joint, edit] : driven)
         kept_actuator_[i] = kept_actuator_[i] && !drives(*actuator, name_of(joint));
       if (kept_actuator_[i]) continue;

@@ -26,9 +26,9 @@ constexpr int kNewestFormat = 1;
 
 }  // namespace
 
-PlanReader::PlanReader(std::string file, Json content, std::int64_t horizon,
+PlanReader::PlanReader(std::string file, Json content, bool at_ends, std::int64_t horizon,
                        const std::vector<std::string>& reward_scales)
-    : file_(std::move(file)), content_(std::move(content)), horizon_(horizon) {
+    : file_(std::move(file)), content_(std::move(content)), at_ends_(at_ends), horizon_(horizon) {
   // TERM:FACTOR; the task refuses what is none.
   for (const std::string& scale : reward_scales)
     if (const std::size_t colon = scale.find(':'); colon != std::string::npos)
@@ -66,6 +66,7 @@ FilePlan PlanReader::read() {
     Graph judge;
     Quantities names(plan_.model, judge);
     names.set_action_width(static_cast<int>(plan_.spec.action.names.size()));
+    root.in("curriculum", [&](JsonSection& s) { read_stages(s); });
     root.in("commands", [&](JsonSection& s) { read_commands(s, names); });
     names.judges(true);
     give_settings(root.get("settings"), names);
@@ -73,6 +74,7 @@ FilePlan PlanReader::read() {
     root.in("terminations", [&](JsonSection& s) { read_terminations(s, names); });
     read_success(root, names);
     root.in("rewards", [&](JsonSection& s) { read_rewards(s, names); });
+    root.in("metrics", [&](JsonSection& s) { read_metrics(s, names); });
     names.judges(false);
     root.in("events", [&](JsonSection& s) { read_events(s, names); });
     Expr pushed = judge.constant(0);
@@ -86,6 +88,8 @@ FilePlan PlanReader::read() {
     const std::vector<std::string> words = ppo_words(content_);
     plan_.ppo.insert(plan_.ppo.end(), words.begin(), words.end());
     stop_if_wrong();
+    // No joint's target is its default and a share of an action then.
+    if (moves_frames_) plan_.contract.action_scale.clear();
     plan_.control = control.compile(), plan_.control_memories = control.memories();
     plan_.judge = judge.compile(), plan_.judge_memories = judge.memories();
     plan_.control_arrays = control_names.arrays(), plan_.judge_arrays = names.arrays();
@@ -153,7 +157,8 @@ std::vector<std::string> ppo_words(const Json& content) {
 }
 
 FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon,
-                      const std::vector<FileSetting>& settings, const std::vector<std::string>& reward_scales) {
+                      const std::vector<FileSetting>& settings, bool learning,
+                      const std::vector<std::string>& reward_scales) {
   COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
                       file);
   content = with_settings(std::move(content), settings.empty() ? settings_of_content(file, content) : settings);
@@ -162,7 +167,7 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
     content.erase("play");
     if (play) content.merge_patch(changes);
   }
-  return PlanReader(file, std::move(content), horizon, reward_scales).read();
+  return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales).read();
 }
 
 void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {

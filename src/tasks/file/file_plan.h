@@ -71,9 +71,10 @@ std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
 void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem::path& folder);
 
 /// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. settings:
-/// values of the content's own settings; none: their defaults. reward_scales: SceneTaskSettings'. Throws Error with everything that is wrong in it.
+/// values of the content's own settings; none: their defaults. learning: curricula begin at their beginning; else, and with
+/// play, they are where they lead to. reward_scales: SceneTaskSettings'. Throws Error with everything that is wrong in it.
 FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0,
-                      const std::vector<FileSetting>& settings = {},
+                      const std::vector<FileSetting>& settings = {}, bool learning = false,
                       const std::vector<std::string>& reward_scales = {});
 
 /// The content's `ppo` as key=value of `cohort train ppo`.

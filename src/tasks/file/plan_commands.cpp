@@ -101,7 +101,8 @@ void PlanReader::velocity_command(const std::string& name, const std::string& pl
   const bool by_level = s.has("levels");
   const Expr share = by_level ? command_share(name, place, s, anew, names) : Expr{};
   const auto latched = [&](const char* what, const Range& range) {
-    const Expr value = drawn(g, place + "." + what, range);
+    command_ranges_[name].emplace_back(what);
+    const Expr value = drawn_between(g, place + "." + what, ends_of(names, name, what, range));
     return latch(g, anew, by_level && what != std::string("heading") ? g.multiply(value, share) : value,
                  place + "." + what);
   };
@@ -114,10 +115,10 @@ void PlanReader::velocity_command(const std::string& name, const std::string& pl
   if (heading_command) {
     const Expr target = latched("heading", heading);
     const Expr error = heading_error(names, place, target);
-    const Expr steered = g.binary(Op::kMinimum,
-                                  g.binary(Op::kMaximum, g.multiply(error, g.constant(static_cast<float>(stiffness))),
-                                           g.constant(static_cast<float>(turn.low))),
-                                  g.constant(static_cast<float>(turn.high)));
+    const Ends turns = ends_of(names, name, "ang_vel_z", turn);
+    const Expr steered = g.binary(
+        Op::kMinimum, g.binary(Op::kMaximum, g.multiply(error, g.constant(static_cast<float>(stiffness))), turns.low),
+        turns.high);
     w = with_heading >= 1 ? steered : g.select(flag("by_heading", with_heading), steered, w);
   }
   Expr all = g.join({vx, vy, w});
@@ -139,8 +140,11 @@ void PlanReader::uniform_command(const std::string& name, const std::string& pla
         r[i] = take_range(ranges, kNames[i]);
       }
     });
-    for (int i = 0; i < (turns ? 6 : 3); ++i)
-      parts.push_back(latch(g, anew, drawn(g, place + "." + kNames[i], r[i]), place + "." + kNames[i]));
+    for (int i = 0; i < (turns ? 6 : 3); ++i) {
+      command_ranges_[name].emplace_back(kNames[i]);
+      parts.push_back(latch(g, anew, drawn_between(g, place + "." + kNames[i], ends_of(names, name, kNames[i], r[i])),
+                            place + "." + kNames[i]));
+    }
     if (turns) {
       // Roll, pitch, yaw as a quaternion.
       const auto turned = [&](int axis, const Expr& angle) {

@@ -105,25 +105,4 @@ void PlanReader::read_push(const std::string& name, JsonSection& s, Quantities& 
   g.store_where(now, array, entity.free_dof, g.add(before, change));
 }
 
-void PlanReader::read_curriculum(JsonSection& curriculum, Quantities& names) {
-  each(curriculum, [&](const std::string& name, const Json& value) {
-    JsonSection s(value, curriculum.path() + "." + name, wrong_);
-    std::string type = name;
-    s.take("type", type);
-    COHORT_THROW_UNLESS(type == "terrain_levels", "there is no curriculum '{}'; there is terrain_levels", type);
-    COHORT_THROW_UNLESS(plan_.terrain != nullptr, "terrain_levels needs a terrain in the scene");
-    COHORT_THROW_UNLESS(plan_.model.of_robot().free_qpos >= 0, "terrain_levels needs a robot that walks");
-    plan_.terrain_levels = "twist";
-    s.take("command_name", plan_.terrain_levels);
-    const auto command = commands_.find(plan_.terrain_levels);
-    COHORT_THROW_UNLESS(command != commands_.end(), "there is no command '{}'", plan_.terrain_levels);
-    names.graph().require(command->second);
-    plan_.first_levels = plan_.terrain->num_levels;
-    int most = plan_.first_levels - 1;
-    s.take("max_init_terrain_level", most);
-    COHORT_THROW_UNLESS(most >= 0, "max_init_terrain_level is {}: at least 0", most);
-    plan_.first_levels = std::min(plan_.first_levels, most + 1);
-  });
-}
-
 }  // namespace cohort::tasks

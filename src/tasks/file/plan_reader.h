@@ -24,7 +24,8 @@ class PlanReader {
   using Graph = terms::Graph;
 
  public:
-  PlanReader(std::string file, config::Json content, std::int64_t horizon,
+  /// at_ends: curricula are where they lead to.
+  PlanReader(std::string file, config::Json content, bool at_ends, std::int64_t horizon,
              const std::vector<std::string>& reward_scales);
   FilePlan read();
 
@@ -60,10 +61,25 @@ class PlanReader {
   // ---- actions
   std::vector<std::string> texts_of(JsonSection& s, const std::string& key, std::vector<std::string> standard);
   void read_actions(JsonSection& actions, Quantities& names);
+  /// Writes targets, a row of as many numbers as joints, to their controls.
+  void give_targets(Quantities& names, const std::vector<int>& joints, const std::vector<int>& ctrls,
+                    const Expr& targets);
+  /// A frame's pose instead of joints' positions (tasks/file/ik_action.h).
+  void read_ik_action(const std::string& name, JsonSection& s, Quantities& names);
   /// The control of the joint's actuator, which has to be of a kind that goes with the action.
   int control_of(int joint, const std::string& type) const;
   /// `delay: n` or [least, most] control steps, drawn for each episode.
   Expr delayed_by(Quantities& names, const Expr& value, const Range& delay, const std::string& place);
+
+  /// Of an event or a curriculum: `type`, else its name.
+  static std::string type_of(const std::string& name, const Json& value) {
+    return value.is_object() && value.contains("type") && value["type"].is_string() ? value["type"].get<std::string>()
+                                                                                    : name;
+  }
+  /// Whether the file's events have one of this type.
+  bool has_event(const std::string& type) const;
+  /// By the control steps that the event action_delay draws.
+  Expr delayed_by_event(Quantities& names, const Expr& value) const;
 
   // ---- terms
   /// What formulas see by the name of a term's parameter.
@@ -83,6 +99,10 @@ class PlanReader {
   void read_terminations(JsonSection& terminations, Quantities& names);
   void read_success(JsonSection& root, Quantities& names);
   void read_rewards(JsonSection& rewards, Quantities& names);
+  /// What is shown beside the reward: formulas, of the step that is over.
+  void read_metrics(JsonSection& metrics, Quantities& names);
+  /// What encoders make of joints' positions: `joint_pos` and `joint_pos_rel` as a policy sees them.
+  Expr measured(Quantities& names, JsonSection& s, const std::string& term, const Expr& e, bool biased);
   void read_observations(JsonSection& observations, Quantities& names);
   void read_observation(const std::string& field, const std::string& name, const Json& value, const std::string& place,
                         bool privileged, Quantities& names);
@@ -112,6 +132,24 @@ class PlanReader {
   int entity_of(JsonSection& s) const;
   void read_events(JsonSection& events, Quantities& names);
   void read_push(const std::string& name, JsonSection& s, Quantities& names);
+
+  // ---- curricula
+  static constexpr const char* kRanges[] = {"lin_vel_x", "lin_vel_y", "ang_vel_z", "heading", "pos_x",
+                                            "pos_y",     "pos_z",     "roll",      "pitch",   "yaw"};
+  /// Those of commands and of rewards, before these are read.
+  void read_stages(JsonSection& curriculum);
+  void read_growth(const std::string& name, JsonSection& s);
+  /// Ends of a command's range, where the curriculum has come to.
+  struct Ends {
+    Expr low, high, width;
+  };
+  Ends ends_of(Quantities& names, const std::string& command, const std::string& key, const Range& first);
+  static Expr drawn_between(Graph& g, const std::string& stream, const Ends& ends) {
+    return g.add(ends.low, g.multiply(g.uniform(stream, 1), ends.width));
+  }
+  /// The term's part of the reward in a control step.
+  Expr weighted(Quantities& names, const std::string& reward, const Expr& term, double factor, double weight);
+  /// That of terrain, and whether the others name what there is.
   void read_curriculum(JsonSection& curriculum, Quantities& names);
 
   std::string file_;
@@ -123,13 +161,29 @@ class PlanReader {
   Json joint_pos_, kept_;
   std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
-  std::map<std::string, Expr> commands_;  ///< as memories
-  std::vector<Expr> pushes_;              ///< true after the step that a push follows
+  std::map<std::string, Expr> commands_;                            ///< as memories
+  std::map<std::string, std::vector<std::string>> command_ranges_;  ///< which each has
+  std::vector<std::string> rewards_;
+  std::vector<Expr> pushes_;  ///< true after the step that a push follows
   std::map<std::string, float> reward_scales_;
   std::vector<float> best_of_terms_;  ///< NaN where the file says none
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;
+  bool moves_frames_ = false;  ///< an action is a frame's
+  bool at_ends_ = false;
   std::int64_t horizon_ = 0;  ///< instead of the file's
+  /// Of `curriculum`: commands' ranges and rewards' weights by control steps of an environment, and ranges that grow.
+  template <class T>
+  using Stages = std::vector<std::pair<double, T>>;
+  std::map<std::string, std::map<std::string, Stages<Range>>> range_stages_;  ///< command, range
+  std::map<std::string, Stages<double>> weight_stages_;                       ///< reward
+  struct Growth {
+    std::string name, reward;
+    double threshold = 0.8, increment = 0.1;
+    std::map<std::string, Range> limits;
+    Expr share{}, total{};  ///< made with the command, and kept with the reward
+  };
+  std::map<std::string, Growth> growths_;  ///< command
 };
 
 }  // namespace cohort::tasks

@@ -195,9 +195,13 @@ void PlanReader::read_rewards(JsonSection& rewards, Quantities& names) {
     const Expr term = term_of(name, value, s, 'r', names, place);
     COHORT_THROW_UNLESS(term.is_number(), "has {} numbers, and a reward is one: sum(...), norm2(...) or mean(...)",
                         shape_text(term));
-    if (weight == 0) return;
-    const double factor = weight * (per_second ? plan_.spec.control_period : 1);
-    const Expr part = g.multiply(term, g.constant(static_cast<float>(factor)));
+    rewards_.push_back(name);
+    for (auto& [unused, growth] : growths_)
+      if (growth.reward == name && growth.total.node >= 0)
+        g.keep(growth.total, g.select(g.started(names.step()), g.constant(0), g.add(growth.total, term)));
+    if (weight == 0 && !weight_stages_.contains(name)) return;
+    const double per = per_second ? plan_.spec.control_period : 1, factor = weight * per;
+    const Expr part = weighted(names, name, term, per, weight);
     g.store(names.array({ArrayPlace::kTerms}), static_cast<int>(plan_.spec.reward_terms.size()), part);
     plan_.spec.reward_terms.push_back(name);
     best_of_terms_.push_back(std::isnan(best) ? NAN : static_cast<float>(factor * best));
@@ -205,9 +209,25 @@ void PlanReader::read_rewards(JsonSection& rewards, Quantities& names) {
     const auto scale = reward_scales_.find(name);
     sum = g.add(sum, scale == reward_scales_.end() ? part : g.multiply(part, g.constant(scale->second)));
   });
+  names.define("reward", sum);
   // Known of one, unknown of none.
   if (std::ranges::any_of(best_of_terms_, [](float best) { return !std::isnan(best); }))
     for (const float best : best_of_terms_) plan_.spec.reward_best.push_back(std::isnan(best) ? 0 : best);
+}
+
+void PlanReader::read_metrics(JsonSection& metrics, Quantities& names) {
+  Graph& g = names.graph();
+  each(metrics, [&](const std::string& name, const Json& value) {
+    static const Json kNone = Json::object();
+    JsonSection s(value.is_object() ? value : kNone, metrics.path() + "." + name, wrong_);
+    std::string reduce = "mean";
+    s.take_choice("reduce", reduce, {"mean", "last"});
+    const Expr e = term_of(name, value, s, 'r', names, "metrics." + name);
+    COHORT_THROW_UNLESS(e.is_number(), "has {} numbers, and a metric is one: sum(...), norm(...) or mean(...)",
+                        shape_text(e));
+    g.store(names.array({ArrayPlace::kMetrics}), static_cast<int>(plan_.spec.metrics.size()), e);
+    plan_.spec.metrics.push_back({name, reduce == "last"});
+  });
 }
 
 void PlanReader::read_observations(JsonSection& observations, Quantities& names) {
@@ -234,6 +254,16 @@ void PlanReader::read_observations(JsonSection& observations, Quantities& names)
   if (!critic.empty()) plan_.ppo.push_back("policy.critic_only=[" + join(critic, ",") + "]");
 }
 
+Expr PlanReader::measured(Quantities& names, JsonSection& s, const std::string& term, const Expr& e, bool biased) {
+  const std::vector<int> joints = names.joints(texts_of(s, "joints", {}));
+  Graph& g = names.graph();
+  Expr now = e;
+  if (biased && has_event("encoder_bias")) now = g.add(now, names.drawn(TaskParameter::kEncoderBias, joints));
+  if (term == "joint_pos_rel" && has_event("joint_default_pos"))
+    now = g.subtract(now, names.drawn(TaskParameter::kJointDefault, joints));
+  return now;
+}
+
 void PlanReader::read_observation(const std::string& field, const std::string& name, const Json& value,
                                   const std::string& place, bool privileged, Quantities& names) {
   static const Json kNone = Json::object();
@@ -241,6 +271,12 @@ void PlanReader::read_observation(const std::string& field, const std::string& n
   Graph& g = names.graph();
   const TermEntry* entry = nullptr;
   Expr e = g.flat(term_of(name, value, s, 'o', names, place, &entry));
+  const std::string term = entry != nullptr ? entry->name : "";
+  if (term == "joint_pos" || term == "joint_pos_rel") {
+    bool biased = !privileged;
+    s.take("biased", biased);
+    e = measured(names, s, term, e, biased);
+  }
   if (s.has("noise")) {
     const Json& noise = s.get("noise");
     if (noise.is_object()) {

@@ -17,6 +17,7 @@ namespace cohort::tasks {
 struct FileTaskSettings : SceneTaskSettings {
   FileTaskSettings() { end_on_success = false; }
   bool play = false;
+  bool on_device = true;
   std::vector<FileSetting> of_file;  ///< those of the file's own
 };
 void describe(config::Fields& fields, FileTaskSettings& settings);
@@ -27,7 +28,7 @@ bool is_task_file(const std::string& name);
 /// What a task is called: a file's name without folder and suffix; another task's own.
 std::string task_title(const std::string& name);
 
-/// The file's text, or that of the copy which stands for it. Throws Error where there is none.
+/// What the file, or the copy which stands for it, says with what it includes. Throws Error where there is none.
 std::string task_file_content(const std::string& path);
 
 /// The task of a file as the registry has others. Throws Error for a file that cannot be read, naming file and line.

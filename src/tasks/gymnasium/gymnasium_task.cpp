@@ -6,6 +6,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/program_folder.h"
 #include "tasks/registry.h"
 
 namespace cohort::tasks {
@@ -20,9 +21,8 @@ std::filesystem::path assets_folder() {
   namespace fs = std::filesystem;
   if (const char* named = std::getenv("COHORT_GYMNASIUM_ASSETS"); named && *named) return named;
   std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
-  if (!unknown) {
-    fs::path installed = program.parent_path().parent_path() / COHORT_GYMNASIUM_INSTALLED;
+  if (const fs::path programs = program_folder(); !programs.empty()) {
+    fs::path installed = programs.parent_path() / COHORT_GYMNASIUM_INSTALLED;
     if (fs::is_directory(installed, unknown)) return installed;
   }
   return COHORT_GYMNASIUM_ASSETS;

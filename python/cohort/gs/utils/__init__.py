@@ -1,0 +1,5 @@
+"""Functions beside a scene: `geom`, rotations and poses of tensors and arrays."""
+
+from . import geom
+
+__all__ = ["geom"]

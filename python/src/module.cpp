@@ -1,0 +1,30 @@
+#include <cstdlib>
+
+#include <dlfcn.h>
+
+#include "bindings.h"
+#include "cohort_version.h"
+#include "core/error.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+/// Python keeps an extension's symbols to itself; a library of a user's own tasks (COHORT_TASKS) calls those of this one.
+void lend_symbols() {
+  const char* libraries = std::getenv("COHORT_TASKS");
+  Dl_info here{};
+  if (libraries == nullptr || *libraries == '\0' || ::dladdr(reinterpret_cast<const void*>(&lend_symbols), &here) == 0) return;
+  ::dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The parts of Cohort that cohort's Python modules call. LibTorch is not loaded by it.";
+  m.attr("__version__") = COHORT_VERSION;
+  nb::exception<cohort::Error>(m, "Error", PyExc_RuntimeError);
+  lend_symbols();
+  cohort::python::bind_environments(m);
+  cohort::python::bind_scene(m);
+}
