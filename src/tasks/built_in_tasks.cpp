@@ -15,7 +15,7 @@ void register_built_in_tasks() {
   register_push();
   register_reach();
   register_stack();
-  register_quadruped();
+  register_library_task("quadruped-velocity.yaml");
   register_gymnasium_tasks();
   register_aloha_tasks();
   libero::register_libero_tasks();

@@ -14,8 +14,6 @@ void register_push();
 void register_reach();
 void register_stack();
 
-/// quadruped/
-void register_quadruped();
 /// gymnasium/
 void register_gymnasium_tasks();
 void register_aloha_tasks();

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tasks/quadruped/quadruped_model.h"
+#include "core/real_at.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"
 
@@ -32,6 +32,17 @@ struct Dogs {
     task->step(make_view(actions.data(), {task->n_envs(), 12}));
   }
   SceneTask& scene_task() { return static_cast<SceneTask&>(*task); }
+  std::vector<double> qpos(int env) {
+    const ArrayView all = scene_task().scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
+    std::vector<double> own;
+    for (std::int64_t i = 0; i < all.shape[1]; ++i) own.push_back(real_at(all, env, i));
+    return own;
+  }
+  /// What only a simulator knows: number i of the critic's.
+  float known(int env, int i) {
+    return task->observation(task->observation_index("privileged"))
+        .span<float>()[static_cast<std::size_t>(12 * env + i)];
+  }
   std::unique_ptr<Task> task;
   std::vector<float> actions;
   int steps = 0;
@@ -64,8 +75,8 @@ TEST(QuadrupedSuccess, ADogThatIsMovedAsItIsToldHasFollowedThem) {
     const auto told = dogs.task->observation(command).span<float>();
     for (std::int64_t env = 0; env < 4; ++env) {
       // In the air, where no foot drags, with the velocity that it is told in the world's frame.
-      const EnvState now = dogs.scene_task().state(static_cast<int>(env));
-      const double yaw = 2 * std::atan2(now.qpos[6], now.qpos[3]);
+      const std::vector<double> now = dogs.qpos(static_cast<int>(env));
+      const double yaw = 2 * std::atan2(now[6], now[3]);
       const float* c = told.data() + 3 * env;
       const double forward = static_cast<double>(c[0]), left = static_cast<double>(c[1]);
       const double velocity[] = {std::cos(yaw) * forward - std::sin(yaw) * left,
@@ -87,54 +98,31 @@ TEST(QuadrupedSuccess, ADogThatIsMovedAsItIsToldHasFollowedThem) {
 
 class QuadrupedGeometry : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(QuadrupedGeometry, FeetAndKneesAreWhereTheModelHasThemAndTouchWhatTheEngineSays) {
-  // The engine's contacts know nothing of leg_points() and of QuadrupedGround::height().
-  Dogs dogs(16, {std::string("terrain=") + GetParam(), "pushes=false"}, "mujoco");
-  const QuadrupedGround ground(std::string(GetParam()) == "rough");
+TEST_P(QuadrupedGeometry, FeetTouchWhereTheEngineSaysThatTheyDo) {
+  // The engine's contacts know nothing of the file's formulas.
+  Dogs dogs(16, {std::string("terrain=") + GetParam(), "pushes=false", "privileged=true"}, "mujoco");
   sim::Scene& scene = dogs.scene_task().scene();
-  int feet_seen = 0, disagreements = 0;
+  const char* const feet[] = {"fl_foot", "fr_foot", "rl_foot", "rr_foot"};
+  int seen = 0, missed = 0, lifted = 0;
   for (int step = 0; step < 60; ++step) {
     dogs.step(0.3f);
-    std::vector<std::array<bool, 4>> contacts(16);
-    std::vector<std::array<double, 4>> depth(16);
+    std::array<std::array<bool, 4>, 16> contacts{};
     for (const sim::Contact& contact : scene.get_contacts())
-      for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg)
-        if (contact.geom2 == scene.info().geom(std::string(kQuadrupedLegNames[leg]) + "_foot") ||
-            contact.geom1 == scene.info().geom(std::string(kQuadrupedLegNames[leg]) + "_foot")) {
+      for (std::size_t leg = 0; leg < 4; ++leg)
+        if (contact.distance < 0 &&
+            (contact.geom1 == scene.info().geom(feet[leg]) || contact.geom2 == scene.info().geom(feet[leg])))
           contacts[static_cast<std::size_t>(contact.env)][leg] = true;
-          depth[static_cast<std::size_t>(contact.env)][leg] = contact.distance;
-        }
-    for (int env = 0; env < 16; ++env) {
-      const EnvState now = dogs.scene_task().state(env);
-      const Mat3 turn = rotation(normalized({now.qpos[3], now.qpos[4], now.qpos[5], now.qpos[6]}));
-      for (std::size_t leg = 0; leg < kQuadrupedLegs; ++leg) {
-        const Vec3 foot =
-            turn * leg_points(leg, {now.qpos[7 + 3 * leg], now.qpos[8 + 3 * leg], now.qpos[9 + 3 * leg]}).foot;
-        const double gap =
-            now.qpos[2] + foot[2] - kQuadrupedFoot - ground.height(now.qpos[0] + foot[0], now.qpos[1] + foot[1]);
-        const bool touches = contacts[static_cast<std::size_t>(env)][leg];
-        feet_seen += touches;
-        if (ground.rough()) {
-          // The distance to the nearest of many points of the ground; what lies closer to 0 than their grid is fine
-          // says nothing.
-          const Vec3 middle = Vec3{now.qpos[0], now.qpos[1], now.qpos[2]} + foot;
-          double nearest = 1;
-          for (int i = -24; i <= 24; ++i)
-            for (int k = -24; k <= 24; ++k) {
-              const double x = middle[0] + 0.001 * i, y = middle[1] + 0.001 * k;
-              nearest = std::min(nearest, norm(Vec3{x, y, ground.height(x, y)} - middle));
-            }
-          const double distance = nearest - kQuadrupedFoot;
-          if (std::abs(distance) > 1e-4) disagreements += touches != (distance < 0);
-        } else if (touches)
-          EXPECT_NEAR(gap, depth[static_cast<std::size_t>(env)][leg], 1e-9);
-        else
-          EXPECT_GE(gap, 0);
+    for (int env = 0; env < 16; ++env)
+      for (int leg = 0; leg < 4; ++leg) {
+        const bool touches = dogs.known(env, 6 + leg) > 0.5f;
+        const bool in_contact = contacts[static_cast<std::size_t>(env)][static_cast<std::size_t>(leg)];
+        seen += in_contact, missed += in_contact && !touches, lifted += !touches;
       }
-    }
   }
-  EXPECT_GT(feet_seen, 1000);
-  EXPECT_LE(disagreements, 5);
+  EXPECT_GT(seen, 1000);
+  EXPECT_GT(lifted, 100) << "feet leave the ground, too";
+  // A formula asks for the ground below the foot's middle, and a slope touches it elsewhere.
+  EXPECT_LE(missed, std::string(GetParam()) == "flat" ? 0 : seen / 20);
 }
 INSTANTIATE_TEST_SUITE_P(Both, QuadrupedGeometry, ::testing::Values("flat", "rough"),
                          [](const auto& of) { return std::string(of.param); });
@@ -279,22 +267,18 @@ TEST(QuadrupedCurriculum, MakesCommandsLargerWhereTheyWereFollowed) {
 }
 
 TEST(QuadrupedCurriculum, BeginsOnFlatGroundThatGetsRougher) {
-  const QuadrupedGround ground(true, true), rough(true);
-  double middle = 0, far = 0;
-  for (double x = -1.2; x < 1.2; x += 0.1)
-    for (double y = -1.2; y < 1.2; y += 0.1) middle = std::max(middle, ground.height(x, y));
-  for (double x = 8; x < 12; x += 0.1) {
-    far = std::max(far, ground.height(x, 3));
-    EXPECT_EQ(ground.height(x, 3), rough.height(x, 3));
+  Dogs rising(64, {"terrain=rough", "curriculum=true", "privileged=true"}),
+      rough(64, {"terrain=rough", "privileged=true"});
+  double highest = 0;
+  for (int env = 0; env < 64; ++env) {
+    const std::vector<double> now = rising.qpos(env), other = rough.qpos(env);
+    EXPECT_LT(std::max(std::abs(now[0]), std::abs(now[1])), 1);
+    EXPECT_NEAR(now[2] - static_cast<double>(rising.known(env, 5)), 0, 1e-6) << "the ground below it";
+    EXPECT_NEAR(now[2], 0.315, 0.05) << "it stands";
+    highest = std::max(highest, other[2] - static_cast<double>(rough.known(env, 5)));
   }
-  EXPECT_EQ(middle, 0);
-  EXPECT_GT(far, 0.03);
-  Dogs dogs(16, {"terrain=rough", "curriculum=true", "pushes=false"});
-  for (int env = 0; env < 16; ++env) {
-    const EnvState now = dogs.scene_task().state(env);
-    EXPECT_LT(std::max(std::abs(now.qpos[0]), std::abs(now.qpos[1])), 1);
-    EXPECT_NEAR(now.qpos[2], kQuadrupedHeight, 0.05);
-  }
+  EXPECT_GT(highest, 0.03);
+  EXPECT_LE(highest, 0.0601);
 }
 
 TEST(QuadrupedVelocity, FrictionAndMassAreOfTheEpisode) {

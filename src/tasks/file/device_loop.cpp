@@ -141,7 +141,8 @@ Array DeviceLoop::array_at(const ArrayPlace& at) {
       return own(written_.get(), ArrayType::kFloat, envs_.written_terms);
     case ArrayPlace::kMetrics:
       return own(metrics_.get(), ArrayType::kFloat, std::ssize(plan_.spec.metrics));
-    case ArrayPlace::kExpert:  // acts on the host
+    case ArrayPlace::kExpert:     // acts on the host
+    case ArrayPlace::kParameter:  // FileTask computes on the host what reads it
       break;
     case ArrayPlace::kTask: {
       const ArrayView values = randomizer_.task_values(static_cast<TaskParameter>(at.which));

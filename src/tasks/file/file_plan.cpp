@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "core/error.h"
@@ -15,7 +16,9 @@ namespace cohort::tasks {
 namespace fs = std::filesystem;
 using config::Json;
 using config::JsonSection;
+using terms::Expr;
 using terms::Graph;
+using terms::Op;
 
 namespace {
 
@@ -23,8 +26,13 @@ constexpr int kNewestFormat = 1;
 
 }  // namespace
 
-PlanReader::PlanReader(std::string file, Json content, bool at_ends, std::int64_t horizon)
+PlanReader::PlanReader(std::string file, Json content, bool at_ends, std::int64_t horizon,
+                       const std::vector<std::string>& reward_scales)
     : file_(std::move(file)), content_(std::move(content)), at_ends_(at_ends), horizon_(horizon) {
+  // TERM:FACTOR; the task refuses what is none.
+  for (const std::string& scale : reward_scales)
+    if (const std::size_t colon = scale.find(':'); colon != std::string::npos)
+      reward_scales_[scale.substr(0, colon)] = std::strtof(scale.c_str() + colon + 1, nullptr);
   plan_.file = file_;
   folder_ = fs::path(file_).parent_path();
 }
@@ -68,9 +76,13 @@ FilePlan PlanReader::read() {
     root.in("rewards", [&](JsonSection& s) { read_rewards(s, names); });
     root.in("metrics", [&](JsonSection& s) { read_metrics(s, names); });
     names.judges(false);
+    root.in("events", [&](JsonSection& s) { read_events(s, names); });
+    Expr pushed = judge.constant(0);
+    for (const Expr& push : pushes_) pushed = judge.binary(Op::kOr, pushed, push);
+    pushed.truth = true;
+    names.define("pushed", terms::previous(judge, names.step(), pushed));
     root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
     root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
-    root.in("events", [&](JsonSection& s) { read_events(s, names); });
     root.in("curriculum", [&](JsonSection& s) { read_curriculum(s, names); });
     root.in("ppo", [&](JsonSection& s) { s.each([](const std::string&, const Json&) {}); });
     const std::vector<std::string> words = ppo_words(content_);
@@ -145,7 +157,8 @@ std::vector<std::string> ppo_words(const Json& content) {
 }
 
 FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon,
-                      const std::vector<FileSetting>& settings, bool learning) {
+                      const std::vector<FileSetting>& settings, bool learning,
+                      const std::vector<std::string>& reward_scales) {
   COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
                       file);
   content = with_settings(std::move(content), settings.empty() ? settings_of_content(file, content) : settings);
@@ -154,7 +167,7 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
     content.erase("play");
     if (play) content.merge_patch(changes);
   }
-  return PlanReader(file, std::move(content), play || !learning, horizon).read();
+  return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales).read();
 }
 
 void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {

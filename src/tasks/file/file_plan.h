@@ -29,11 +29,14 @@ struct Range {
 /// What an episode begins with, as a function of its seed.
 struct ResetEvent {
   std::string name;
-  enum Kind { kBase, kJointsByOffset, kJointsByScale } kind = kBase;
+  enum Kind { kBase, kJointsByOffset, kJointsByScale, kOnGround } kind = kBase;
   int entity = 0;                       ///< kBase: whose
   std::array<Range, 6> pose, velocity;  ///< kBase: x y z (m), roll pitch yaw (rad), and their rates in the world
   std::vector<int> joints;
-  Range position, speed;  ///< of joints: added, or multiplied
+  Range position, speed;          ///< of joints: added, or multiplied
+  std::vector<int> links;         ///< kOnGround: those whose point is to be over the ground
+  std::array<double, 3> point{};  ///< m, in the link's frame
+  double clearance = 0;           ///< m, of the lowest point
 };
 
 struct FilePlan {
@@ -69,9 +72,10 @@ void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem
 
 /// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. settings:
 /// values of the content's own settings; none: their defaults. learning: curricula begin at their beginning; else, and with
-/// play, they are where they lead to. Throws Error with everything that is wrong in it.
+/// play, they are where they lead to. reward_scales: SceneTaskSettings'. Throws Error with everything that is wrong in it.
 FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0,
-                      const std::vector<FileSetting>& settings = {}, bool learning = false);
+                      const std::vector<FileSetting>& settings = {}, bool learning = false,
+                      const std::vector<std::string>& reward_scales = {});
 
 /// The content's `ppo` as key=value of `cohort train ppo`.
 std::vector<std::string> ppo_words(const config::Json& content);

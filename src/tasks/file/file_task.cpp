@@ -13,6 +13,7 @@
 #include "core/real_at.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
+#include "sim/kinematics.h"
 #include "tasks/actor.h"
 #include "tasks/events/randomizer.h"
 #include "tasks/file/device_loop.h"
@@ -20,6 +21,7 @@
 #include "tasks/file/library_files.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
+#include "tasks/terrain/terrain_height.h"
 #include "tasks/terrain/terrain_level.h"
 
 namespace cohort::tasks {
@@ -228,6 +230,14 @@ class FileTask final : public SceneTask {
               : plan_->model
                     .qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
     }
+    // Of actions that are forces as they come there is nothing to say.
+    const auto says_nothing = [](const std::vector<double>& values, double standard) {
+      return std::ranges::all_of(values, [standard](double value) { return value == standard; });
+    };
+    if (file.joint_names.empty()) {
+      if (says_nothing(contract.action_scale, 1)) contract.action_scale.clear();
+      if (says_nothing(contract.default_joint_pos, 0)) contract.default_joint_pos.clear();
+    }
     return contract;
   }
 
@@ -253,6 +263,11 @@ class FileTask final : public SceneTask {
       judge_.set_ground(plan_->terrain->view());
     }
     if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device) return;
+    // Parameters of environments are in host memory: who reads them computes there.
+    const auto reads_parameters = [](const std::vector<ArrayPlace>& places) {
+      return std::ranges::any_of(places, [](ArrayPlace at) { return at.kind == ArrayPlace::kParameter; });
+    };
+    if (reads_parameters(plan_->control_arrays) || reads_parameters(plan_->judge_arrays)) return;
     DeviceLoop::Rules rules{.horizon = spec().horizon,
                             .clips = clips_actions(),
                             .sparse = is_sparse(),
@@ -283,6 +298,8 @@ class FileTask final : public SceneTask {
       const RandomStream draws(key, RandomPurpose::kEnvironment, fnv1a(event.name) & 0xffffffff, 0);
       if (event.kind == ResetEvent::kBase)
         reset_base(event, draws, start);
+      else if (event.kind == ResetEvent::kOnGround)
+        place_on_ground(event, start);
       else
         reset_joints(event, draws, start);
     }
@@ -383,6 +400,24 @@ class FileTask final : public SceneTask {
     for (std::size_t i = 0; i < 6; ++i) start.qvel[v + i] += velocity[i];
   }
 
+  /// Up or down, until the lowest of the points is as high over the ground as is asked for.
+  void place_on_ground(const ResetEvent& event, Start& start) {
+    const TaskModel::Entity& entity = plan_->model.entities[static_cast<std::size_t>(event.entity)];
+    const sim::Kinematics::Posture posture = scene().kinematics().at(start.qpos);
+    const bool level = plan_->terrain == nullptr || plan_->terrain->is_flat();
+    const sim::TerrainView ground = level ? sim::TerrainView{} : plan_->terrain->view();
+    double lift = -INFINITY;
+    for (const int link : event.links) {
+      const sim::Kinematics::Pose pose = posture.link_pose(link);
+      std::array<double, 3> at = pose.pos;
+      for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t k = 0; k < 3; ++k) at[i] += pose.rot[3 * i + k] * event.point[k];
+      const float below = level ? 0 : sim::terrain_height(ground, static_cast<float>(at[0]), static_cast<float>(at[1]));
+      lift = std::max(lift, static_cast<double>(below) + event.clearance - at[2]);
+    }
+    start.qpos[static_cast<std::size_t>(entity.free_qpos) + 2] += lift;
+  }
+
   void reset_joints(const ResetEvent& event, const RandomStream& random, Start& start) const {
     std::uint64_t next = 0;
     for (const int j : event.joints) {
@@ -429,6 +464,8 @@ class FileTask final : public SceneTask {
           return own(metric_values().data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.metrics.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
+        case ArrayPlace::kParameter:
+          return array_of(engine.parameter(static_cast<sim::Parameter>(at.which)));
         case ArrayPlace::kExpert:
           expert_actions_.resize(static_cast<std::size_t>(n_pad_) * plan_->spec.action.names.size());
           return own(expert_actions_.data(), ArrayType::kFloat,
@@ -597,7 +634,8 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
   own.of_file = settings_of_content(path, content);
   FileTaskSettings first = own;
   read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning);
+  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning,
+                               first.reward_scales);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 

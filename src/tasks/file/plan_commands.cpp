@@ -15,14 +15,17 @@ Expr PlanReader::drawn(Graph& g, const std::string& stream, const Range& range) 
                g.multiply(g.uniform(stream, 1), g.constant(static_cast<float>(range.high - range.low))));
 }
 
-Expr PlanReader::timer(Quantities& names, const std::string& place, const Range& seconds) {
+Expr PlanReader::timer(Quantities& names, const std::string& place, const Range& seconds, const Range& first) {
   COHORT_THROW_UNLESS(seconds.low > 0, "a time of {:g} s: above zero", seconds.low);
   Graph& g = names.graph();
   const Expr left = g.memory(place + ".time_left", 1, 1);
   const Expr less = g.subtract(left, g.constant(static_cast<float>(plan_.spec.control_period)));
-  const Expr up = g.compare(Op::kAtMost, less, g.constant(1e-6f));
+  // What single precision adds up over a thousand steps is less than a hundredth of one.
+  const Expr up = g.compare(Op::kAtMost, less, g.constant(static_cast<float>(0.01 * plan_.spec.control_period)));
   const Expr anew = g.binary(Op::kOr, g.started(names.step()), up);
-  g.keep(left, g.select(anew, drawn(g, place + ".time", seconds), less));
+  Expr next = g.select(anew, drawn(g, place + ".time", seconds), less);
+  if (first.high > 0) next = g.select(g.started(names.step()), drawn(g, place + ".first", first), next);
+  g.keep(left, next);
   return anew;
 }
 
@@ -39,6 +42,41 @@ void PlanReader::read_commands(JsonSection& commands, Quantities& names) {
     else
       uniform_command(name, place, s, anew, names, type == "uniform_pose");
   });
+}
+
+Expr PlanReader::command_share(const std::string& name, const std::string& place, JsonSection& s, const Expr& anew,
+                               Quantities& names) {
+  Graph& g = names.graph();
+  int count = 4;
+  std::string followed;
+  double raise = 0.8, lower = 0.5;
+  s.in("levels", [&](JsonSection& levels) {
+    levels.take("count", count), levels.take("followed", followed);
+    levels.take("raise_above", raise), levels.take("lower_below", lower);
+  });
+  COHORT_THROW_UNLESS(count >= 2 && count <= 1000, "levels.count is {}: 2 to 1000", count);
+  COHORT_THROW_UNLESS(!followed.empty(),
+                      "levels.followed is missing: a formula that is 1 where the command is followed");
+  COHORT_THROW_UNLESS(lower <= raise, "levels.lower_below is above levels.raise_above");
+  // What was followed is the command of the step that is over.
+  const Expr during = g.memory(place, 1, 3);
+  names.add_command(name, {.next = during, .during = during});
+  const Expr value = g.flat(names.read(followed, place + ".levels.followed"));
+  const Expr started = g.started(names.step()), zero = g.constant(0), one = g.constant(1);
+  const Expr sum = g.memory(place + ".followed", 1, value.size()), steps = g.memory(place + ".steps", 1, 1),
+             level = g.memory(place + ".level", 1, 1);
+  const Expr sum_now = g.select(started, zero, g.add(sum, value));
+  const Expr steps_now = g.select(started, zero, g.add(steps, one));
+  g.keep(sum, g.select(anew, zero, sum_now)), g.keep(steps, g.select(anew, zero, steps_now));
+  const Expr mean = g.binary(Op::kDivide, g.reduce(Op::kSmallest, sum_now), g.binary(Op::kMaximum, steps_now, one));
+  const Expr up = g.compare(Op::kAtMost, g.constant(static_cast<float>(raise)), mean),
+             down = g.compare(Op::kLess, mean, g.constant(static_cast<float>(lower)));
+  const Expr moved = g.subtract(g.add(level, up), down);
+  const Expr within =
+      g.binary(Op::kMinimum, g.binary(Op::kMaximum, moved, zero), g.constant(static_cast<float>(count - 1)));
+  const Expr now = g.select(started, zero, g.select(anew, within, level));
+  g.keep(level, now);
+  return g.multiply(g.add(now, one), g.constant(1.0f / static_cast<float>(count)));
 }
 
 void PlanReader::velocity_command(const std::string& name, const std::string& place, JsonSection& s, const Expr& anew,
@@ -60,9 +98,13 @@ void PlanReader::velocity_command(const std::string& name, const std::string& pl
     return latch(g, anew, g.compare(Op::kLess, g.uniform(place + "." + what, 1), g.constant(static_cast<float>(share))),
                  place + "." + what);
   };
+  const bool by_level = s.has("levels");
+  const Expr share = by_level ? command_share(name, place, s, anew, names) : Expr{};
   const auto latched = [&](const char* what, const Range& range) {
     command_ranges_[name].emplace_back(what);
-    return latch(g, anew, drawn_between(g, place + "." + what, ends_of(names, name, what, range)), place + "." + what);
+    const Expr value = drawn_between(g, place + "." + what, ends_of(names, name, what, range));
+    return latch(g, anew, by_level && what != std::string("heading") ? g.multiply(value, share) : value,
+                 place + "." + what);
   };
   Expr vx = latched("lin_vel_x", x), vy = latched("lin_vel_y", y), w = latched("ang_vel_z", turn);
   if (forward > 0) {

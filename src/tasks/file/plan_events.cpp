@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"
 
 namespace cohort::tasks {
@@ -37,7 +38,8 @@ void PlanReader::read_events(JsonSection& events, Quantities& names) {
     std::string type = name;
     s.take("type", type);
     static const std::vector<std::string> kTypes{"reset_root_state_uniform", "reset_joints_by_offset",
-                                                 "reset_joints_by_scale", "push_by_setting_velocity"};
+                                                 "reset_joints_by_scale", "push_by_setting_velocity",
+                                                 "place_on_ground"};
     if (type == "push_by_setting_velocity") return read_push(name, s, names);
     if (is_randomization(type)) {
       std::vector<sim::EntityInfo> entities;
@@ -59,6 +61,19 @@ void PlanReader::read_events(JsonSection& events, Quantities& names) {
       event.joints = names.joints(texts_of(s, "joints", {}));
       event.position = take_range(s, "position_range", offset ? Range{0, 0} : Range{1, 1});
       event.speed = take_range(s, "velocity_range");
+    } else if (type == "place_on_ground") {
+      event.kind = ResetEvent::kOnGround;
+      event.entity = entity_of(s);
+      const TaskModel::Entity& entity = plan_.model.entities[static_cast<std::size_t>(event.entity)];
+      COHORT_THROW_UNLESS(entity.free_qpos >= 0, "{} is fixed: it begins where the scene has it", entity.name);
+      std::vector<std::string> links;
+      for (const int link : entity.links) links.push_back(plan_.model.info.links[static_cast<std::size_t>(link)].name);
+      for (const int i : match_names(links, texts_of(s, "links", {".*"}), "link"))
+        event.links.push_back(entity.links[static_cast<std::size_t>(i)]);
+      std::vector<double> point{0, 0, 0};
+      s.take("point", point), s.take("clearance", event.clearance);
+      COHORT_THROW_UNLESS(point.size() == 3, "point needs three numbers, m, in the link's frame");
+      std::ranges::copy(point, event.point.begin());
     } else {
       std::vector<std::string> types = kTypes;
       for (const RandomizationKind& kind : randomization_kinds()) types.emplace_back(kind.name);
@@ -76,8 +91,9 @@ void PlanReader::read_push(const std::string& name, JsonSection& s, Quantities& 
   const TaskModel::Entity& entity = plan_.model.entities[static_cast<std::size_t>(entity_of(s))];
   COHORT_THROW_UNLESS(entity.free_dof >= 0, "{} is fixed: it cannot be pushed", entity.name);
   const std::array<Range, 6> ranges = six_of(s, "velocity_range");
-  const Expr anew = timer(names, place, take_range(s, "interval_range_s", {10, 15}));
+  const Expr anew = timer(names, place, take_range(s, "interval_range_s", {10, 15}), take_range(s, "first_range_s"));
   const Expr now = g.binary(Op::kAnd, anew, g.unary(Op::kNot, g.started(names.step())));
+  pushes_.push_back(now);
   std::vector<Expr> parts;
   for (std::size_t i = 0; i < 6; ++i) parts.push_back(drawn(g, place + "." + kSix[i], ranges[i]));
   const Expr turn = g.rotate(names.of_entity(entity, "quaternion"), g.join({parts[3], parts[4], parts[5]}), true);

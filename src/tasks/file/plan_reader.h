@@ -25,7 +25,8 @@ class PlanReader {
 
  public:
   /// at_ends: curricula are where they lead to.
-  PlanReader(std::string file, config::Json content, bool at_ends, std::int64_t horizon);
+  PlanReader(std::string file, config::Json content, bool at_ends, std::int64_t horizon,
+             const std::vector<std::string>& reward_scales);
   FilePlan read();
 
  private:
@@ -109,7 +110,12 @@ class PlanReader {
   // ---- commands
   Expr drawn(Graph& g, const std::string& stream, const Range& range);
   /// True where the time until it is up; the time is drawn anew then, and at the reset.
-  Expr timer(Quantities& names, const std::string& place, const Range& seconds);
+  /// first: s until it is up for the first time; 0: as later.
+  Expr timer(Quantities& names, const std::string& place, const Range& seconds, const Range& first = {});
+  /// `levels` of a command: the share of its ranges that the present one is drawn from, which grows where commands are
+  /// followed and shrinks where they are not.
+  Expr command_share(const std::string& name, const std::string& place, JsonSection& s, const Expr& anew,
+                     Quantities& names);
   void read_commands(JsonSection& commands, Quantities& names);
   void velocity_command(const std::string& name, const std::string& place, JsonSection& s, const Expr& anew,
                         Quantities& names);
@@ -158,6 +164,8 @@ class PlanReader {
   std::map<std::string, Expr> commands_;                            ///< as memories
   std::map<std::string, std::vector<std::string>> command_ranges_;  ///< which each has
   std::vector<std::string> rewards_;
+  std::vector<Expr> pushes_;  ///< true after the step that a push follows
+  std::map<std::string, float> reward_scales_;
   std::vector<float> best_of_terms_;  ///< NaN where the file says none
   double timestep_ = 0, control_period_ = 0, episode_ = 20;
   int decimation_ = 0;

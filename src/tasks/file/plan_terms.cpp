@@ -205,7 +205,9 @@ void PlanReader::read_rewards(JsonSection& rewards, Quantities& names) {
     g.store(names.array({ArrayPlace::kTerms}), static_cast<int>(plan_.spec.reward_terms.size()), part);
     plan_.spec.reward_terms.push_back(name);
     best_of_terms_.push_back(std::isnan(best) ? NAN : static_cast<float>(factor * best));
-    sum = g.add(sum, part);
+    // A formula that names the reward sees it as the settings have it.
+    const auto scale = reward_scales_.find(name);
+    sum = g.add(sum, scale == reward_scales_.end() ? part : g.multiply(part, g.constant(scale->second)));
   });
   names.define("reward", sum);
   // Known of one, unknown of none.

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "sim/options.h"
 #include "tasks/events/randomization.h"
 #include "tasks/file/patterns.h"
 #include "tasks/terrain/scan_pattern.h"
@@ -49,6 +50,9 @@ constexpr QuantityEntry kQuantities[] = {
     {"ground_height", "k", "m", "ground_height(x): of the ground below points (x, y, ...), in the world"},
     {"height_scan", "k", "m",
      "height_scan(size x, size y, resolution): base over the ground at a grid turned with its heading"},
+    {"pushed", "1", "", "true in the step before which an event has pushed"},
+    {"link_mass", "k", "kg", "link_mass(\"PATTERN\"): of links, as an event has drawn it"},
+    {"geom_friction", "k", "1", "geom_friction(\"PATTERN\"): sliding friction of geoms, as an event has drawn it"},
     {"link_position", "k x 3", "m", "link_position(\"PATTERN\"): of links, in the world"},
     {"link_quaternion", "k x 4", "1", "likewise"},
     {"link_velocity", "k x 3", "m/s", "of links' origins, in the world"},
@@ -365,6 +369,20 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     for (const int link : links_of(arguments, name))
       for (int i = 0; i < n; ++i) values.push_back(n * link + i);
     value = left(n == 3 ? Field::kLinkPos : Field::kLinkQuat, std::move(values), n);
+    return true;
+  }
+  if (name == "link_mass") {
+    value = g_.load(array({ArrayPlace::kParameter, static_cast<int>(sim::Parameter::kLinkMass)}),
+                    links_of(arguments, name));
+    return true;
+  }
+  if (name == "geom_friction") {
+    std::vector<std::string> geoms;
+    for (const sim::GeomInfo& geom : model_.info.geoms) geoms.push_back(geom.name);
+    std::vector<int> values;
+    for (const int geom : match_names(geoms, texts_of(name, arguments), "geom")) values.push_back(3 * geom);
+    value =
+        g_.load(array({ArrayPlace::kParameter, static_cast<int>(sim::Parameter::kGeomFriction)}), std::move(values));
     return true;
   }
   if (name == "link_velocity" || name == "link_angular_velocity") {

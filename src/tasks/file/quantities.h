@@ -32,10 +32,11 @@ struct ArrayPlace {
     kTerminated,
     kTruncated,
     kTask,
-    kExpert
+    kExpert,
+    kParameter
   };
   Kind kind = kField;
-  int which = 0;  ///< the field, the observation, or the TaskParameter
+  int which = 0;  ///< the field, the observation, the TaskParameter, or the sim::Parameter
   friend auto operator<=>(const ArrayPlace&, const ArrayPlace&) = default;
 };
 

@@ -117,7 +117,11 @@ void Patch::noise() {
     const double u = static_cast<double>(col) / (nx - 1) * (mx - 1), v = static_cast<double>(row) / (ny - 1) * (my - 1);
     const int i = std::min(static_cast<int>(u), mx - 2), k = std::min(static_cast<int>(v), my - 2);
     const double* at = &drawn[static_cast<std::size_t>(k) * static_cast<std::size_t>(mx) + static_cast<std::size_t>(i)];
-    return std::lerp(std::lerp(at[0], at[1], u - i), std::lerp(at[mx], at[mx + 1], u - i), v - k);
+    const double height = std::lerp(std::lerp(at[0], at[1], u - i), std::lerp(at[mx], at[mx + 1], u - i), v - k);
+    if (t_.rise_range[1] <= 0) return height;
+    const double far = p_.cell * std::hypot(col - 0.5 * (nx - 1), row - 0.5 * (ny - 1));
+    const double way = std::max(t_.rise_range[1] - t_.rise_range[0], p_.cell);
+    return height * std::clamp((far - t_.rise_range[0]) / way, 0.0, 1.0);
   });
 }
 

@@ -45,6 +45,7 @@ void read_noise(JsonSection& s, SubTerrain& t) {
   take_range(s, "noise_range", t.noise_range);
   s.take("noise_step", t.noise_step), s.take("downsampled_scale", t.downsampled_scale);
   s.take("scale_with_difficulty", t.scale_with_difficulty);
+  take_range(s, "rise_range", t.rise_range);
 }
 void read_waves(JsonSection& s, SubTerrain& t) {
   take_range(s, "amplitude_range", t.amplitude_range);

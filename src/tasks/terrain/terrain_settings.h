@@ -35,6 +35,7 @@ struct SubTerrain {
   double noise_step = 0.02;         ///< m between two of the heights that are drawn from
   double downsampled_scale = 0;     ///< m between two drawn heights, linear between them; 0: as the grid
   bool scale_with_difficulty = false;
+  Range rise_range{0, 0};  ///< m from the patch's middle: level within the first, all of its height from the second on
   Range amplitude_range{0, 0.2};           ///< waves: m, from trough to crest of one direction
   int num_waves = 4;                       ///< over the patch
   double grid_width = 0.4;                 ///< random_grid: m, side of a box
