@@ -26,5 +26,6 @@ NB_MODULE(_core, m) {
   nb::exception<cohort::Error>(m, "Error", PyExc_RuntimeError);
   lend_symbols();
   cohort::python::bind_environments(m);
+  cohort::python::bind_data(m);
   cohort::python::bind_scene(m);
 }

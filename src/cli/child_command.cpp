@@ -49,7 +49,7 @@ int run_child(const std::string& program, const std::vector<std::string>& words,
   if (outputs.out >= 0) ::posix_spawn_file_actions_adddup2(&actions, outputs.out, STDOUT_FILENO);
   if (outputs.err >= 0) ::posix_spawn_file_actions_adddup2(&actions, outputs.err, STDERR_FILENO);
   pid_t child = 0;
-  const int failure = ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  const int failure = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   int status = 0;
   if (failure == 0) {
@@ -93,6 +93,10 @@ class MemoryFile {
 
 int run_cohort(const std::vector<std::string>& words) {
   return run_child(own_path(), words);
+}
+
+int run_program(const std::string& program, const std::vector<std::string>& words) {
+  return run_child(program, words);
 }
 
 ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words) {

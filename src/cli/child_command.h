@@ -10,6 +10,9 @@ namespace cohort::cli {
 /// cannot be started.
 int run_cohort(const std::vector<std::string>& words);
 
+/// The same for a program of PATH.
+int run_program(const std::string& program, const std::vector<std::string>& words);
+
 struct ChildOutput {
   int code = 0;  ///< as run_cohort returns it
   std::string out, err;

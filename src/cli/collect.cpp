@@ -1,7 +1,9 @@
 // `cohort collect`: the executable cohort-collect, which `cohort` becomes. Episodes of any task as a data set.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "cli/task_arguments.h"
 #include "cli/train_on.h"
 #include "core/stop_signal.h"
+#include "eval/episode_page.h"
 #include "record/recording.h"
 
 namespace cohort::cli {
@@ -19,7 +22,7 @@ namespace {
 
 struct CollectArguments {
   TaskArguments task;
-  std::string out = "outputs/data", policy = "expert";
+  std::string out = "outputs/data", policy = "expert", html;
   record::RecordingSettings recording;
 };
 
@@ -38,7 +41,7 @@ int run_collect(const std::vector<std::string>& words) {
   app.add_option("--keep", recording.keep, "success, or all: what happens to episodes that fail")
       ->capture_default_str();
   app.add_option("--policy", arguments.policy,
-                 "who acts: expert, random, replay:DATA, a policy server ws://HOST:PORT, or a run or checkpoint")
+                 "who acts: expert, random, zero, replay:DATA, a policy server ws://HOST:PORT, or a run or checkpoint")
       ->capture_default_str();
   app.add_option(flag("first-seed"), recording.first_seed, "of the episodes; evaluations begin at 0")
       ->capture_default_str();
@@ -60,6 +63,11 @@ int run_collect(const std::vector<std::string>& words) {
       ->delimiter(',');
   app.add_option(flag("shard-episodes"), recording.shard_episodes, "whose kept episodes share a shard")
       ->capture_default_str();
+  app.add_option("--html", arguments.html,
+                 "an .html page that plays the first four attempts in a browser, without a network")
+      ->check([](const std::string& text) {
+        return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
+      });
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
   arguments.task.take_words(1);
@@ -69,6 +77,8 @@ int run_collect(const std::vector<std::string>& words) {
   Actors actors({arguments.policy}, arguments.task);
   actors.choose_pictures(arguments.task);
   const auto task = arguments.task.make(arguments.task.words.front());
+  std::optional<eval::EpisodePages> pages;
+  if (!arguments.html.empty() && (!group || group->rank() == 0)) pages.emplace(*task);
   const NamedActor actor = std::move(actors.for_task(*task, arguments.task).front());
   recording.pictures.height = arguments.task.settings.pictures.height;
   recording.pictures.width = arguments.task.settings.pictures.width;
@@ -91,6 +101,19 @@ int run_collect(const std::vector<std::string>& words) {
     if (report.resumed > 0)
       std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
     std::puts("");
+    if (pages) {
+      constexpr std::int64_t kShown = 4;
+      std::vector<eval::EpisodeWanted> wanted;
+      for (const std::uint64_t seed :
+           tasks::consecutive_seeds(recording.first_seed, std::min(kShown, std::max<std::int64_t>(1, report.attempts))))
+        wanted.push_back({seed, ""});
+      pages->add(*actor.actor, wanted,
+                 {.max_steps = recording.max_steps,
+                  .noise = recording.noise,
+                  .noise_seed = recording.noise_seed,
+                  .instruction = ""});
+      pages->write(arguments.html);
+    }
     for (const std::string& line : report.said) std::printf("%s\n", line.c_str());
     if (const auto next = train_on(report.path); !next.empty()) say_next("a policy that learns from them", next);
   }

@@ -20,8 +20,11 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
+#include "eval/episode_page.h"
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
+#include "tasks/file/task_file.h"
+#include "tasks/run_library.h"
 
 namespace cohort::cli {
 namespace fs = std::filesystem;
@@ -46,6 +49,8 @@ void evaluate(EvaluateArguments& arguments) {
   const auto task = arguments.task.make(arguments.name);
   arguments.video.max_steps = arguments.max_steps;
   if (arguments.record_video) eval::check_video(*task, arguments.video);
+  std::optional<eval::EpisodePages> pages;
+  if (!arguments.html.empty()) pages.emplace(*task);
   std::optional<OutputFiles> files;
   if (first) files.emplace(arguments);
   if (first && arguments.record_video) {
@@ -81,6 +86,14 @@ void evaluate(EvaluateArguments& arguments) {
   const std::string csv = eval::csv_table(results);
   files->write(json.dump(2) + "\n", csv);
   if (!arguments.out.empty()) log::info("evaluation.json and evaluation.csv are in {}", arguments.out);
+  if (pages) {
+    for (std::size_t i = 0; i < of_task.size(); ++i)
+      pages->add(*of_task[i].actor, eval::best_and_worst(results[i]),
+                 {.max_steps = arguments.max_steps, .instruction = ""});
+    pages->write(arguments.html);
+    json["page"] = from_table(arguments, arguments.html);
+    files->write(json.dump(2) + "\n", csv);
+  }
   if (!arguments.record_video) return;
   for (std::size_t i = 0; i < of_task.size(); ++i)
     for (const eval::EpisodeVideo& video :
@@ -132,6 +145,22 @@ struct ReferenceFlags {
   }
 };
 
+/// Where no task is named: the one in which the first policy has learnt, with its settings; what is typed comes later and
+/// wins. Throws UsageError where none is known.
+void take_task_of_run(EvaluateArguments& arguments) {
+  const tasks::TaskOfRun task = tasks::task_of_run(arguments.policies.front());
+  if (task.name.empty())
+    throw UsageError(
+        "either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
+        "task.)");
+  arguments.name = task.name;
+  if (arguments.task.settings.engine.empty()) arguments.task.settings.engine = task.engine;
+  auto& overrides = arguments.task.settings.overrides;
+  overrides.insert(overrides.begin(), task.settings.begin(), task.settings.end());
+  log::info("task {}{}, in which {} has learnt", task.name, task.settings.empty() ? "" : " " + join(task.settings, " "),
+            arguments.policies.front());
+}
+
 int run_evaluate(const std::vector<std::string>& words) {
   CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
   EvaluateArguments arguments;
@@ -140,13 +169,14 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("words", arguments.task.words,
                  "settings of the task, and of policies those that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
-  app.add_option("--task", arguments.name, "as `cohort tasks` lists them");
+  app.add_option("--task", arguments.name,
+                 "as `cohort tasks` lists them, or a task file; else the one that the policy has learnt in");
   app.add_option("--benchmark", arguments.benchmark,
                  "instead: all tasks of libero_spatial, libero_object, libero_goal, libero_10 or libero_90");
   app.add_option(flag("num-tasks"), arguments.num_tasks, "of the benchmark: its first ones; else all");
   app.add_option("--policy", arguments.policies,
-                 "a run or checkpoint, expert, random, replay:DATA, or a policy server ws://HOST:PORT; several stand "
-                 "side by side");
+                 "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT; several "
+                 "stand side by side");
   ReferenceFlags reference;
   reference.add_to(app);
   app.add_option("--episodes", arguments.episodes, "of a task; else 50, and 20 of each task of a benchmark");
@@ -156,6 +186,11 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("--out", arguments.out, "folder that gets evaluation.json, evaluation.csv and videos/");
   app.add_option("--json", arguments.json, "file with the figures and every episode");
   app.add_option("--csv", arguments.csv, "file with a line for every episode");
+  app.add_option("--html", arguments.html,
+                 "an .html page that plays the best and the worst episode of each policy, without a network")
+      ->check([](const std::string& text) {
+        return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
+      });
   app.add_flag(flag("record-video"), arguments.record_video,
                "of two successes and two failures of each policy; of one each in every task of a benchmark");
   app.add_option(flag("video-output-dir"), video_folder, "else OUT/videos");
@@ -167,14 +202,23 @@ int run_evaluate(const std::vector<std::string>& words) {
                  "of videos: which of MuJoCo's geom groups 0 to 5 are drawn, e.g. 0,3; else the task's own");
   app.add_option(flag("video-successes"), video_successes, "else 2, of a benchmark's tasks 1");
   app.add_option(flag("video-failures"), video_failures, "likewise");
+  bool play = false;
+  app.add_flag("--play", play,
+               "of a task's file: with what its `play` changes, as play=true; else the episodes are those of training");
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  if (arguments.name.empty() == arguments.benchmark.empty())
-    throw UsageError("either --task or --benchmark is needed: what is to be done");
+  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
+  if (!arguments.html.empty() && !arguments.benchmark.empty())
+    throw UsageError("--html is of one task's episodes: it does not go with --benchmark");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
+  if (play) arguments.task.words.emplace_back("play=true");
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
+  if (arguments.name.empty() && arguments.benchmark.empty()) take_task_of_run(arguments);
+  if (play && !tasks::is_task_file(arguments.name))
+    throw UsageError(format("--play: {} is no task's file (NAME.yaml), whose `play` it would apply",
+                            arguments.name.empty() ? "a benchmark" : arguments.name));
   std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size, true);
   if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);
   // Of a benchmark with ninety tasks four of each would be many.

@@ -22,6 +22,7 @@ struct EvaluateArguments {
   std::string benchmark;                  ///< of a suite of LIBERO's
   std::optional<std::int64_t> num_tasks;  ///< its first ones; else all
   std::string out, json, csv;
+  std::string html;  ///< a page of the best and the worst episode; "": none
   std::vector<std::string> policies;
   std::optional<std::int64_t> episodes;  ///< of a task; else 50, of a benchmark 20
   std::int64_t max_steps = 0;

@@ -103,7 +103,11 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
   }
   std::vector<eval::TaskResult> results;
   for (std::size_t t = 0; t < chosen.size(); ++t) {
-    results.push_back({.task = chosen[t].task, .instruction = chosen[t].language});
+    results.push_back({.task = chosen[t].task,
+                       .instruction = chosen[t].language,
+                       .perturbation = chosen[t].perturbation,
+                       .description = "",
+                       .policies = {}});
     const std::vector<std::uint64_t> own = eval::share_of(seeds, t, share.rank, share.world);
     if (own.empty()) continue;
     const auto task = arguments.task.make(chosen[t].task);

@@ -18,6 +18,7 @@ const Register kEvaluate(
 const Register kExport({"export", "a trained policy as an ONNX file, with what it relies on", {}, "cohort-export"});
 const Register kServe(
     {"serve", "a trained policy for robots and simulators, by openpi's protocol", {}, "cohort-serve"});
+const Register kView({"view", "a model, a task or a run in a browser", {}, "cohort-view"});
 const Register kData({"data", "inspect, measure and convert data sets", {}, "cohort-data"});
 
 }  // namespace

@@ -62,6 +62,7 @@ void print_parts(const sim::ModelInfo& m) {
   each("actuator", m.actuators,
        [&](const sim::ActuatorInfo& a) { return format("ctrl {:>3}{}", a.ctrl, a.limited ? range(a.range) : ""); });
   each("geom", m.geoms, [](const sim::GeomInfo& g) { return format("{:<9} of {}", g.type, g.link); });
+  each("site", m.sites, [](const sim::SiteInfo& x) { return format("of {}", x.link); });
   each("sensor", m.sensors, [](const sim::SensorInfo& x) {
     return format("{:<18} values {} to {}", x.type, x.address, x.address + x.size - 1);
   });

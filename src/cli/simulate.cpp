@@ -125,6 +125,9 @@ int run_simulate(const std::vector<std::string>& arguments) {
   app.add_option("--picture", s.pictures.picture, "a .png of the last state")->check([](const std::string& text) {
     return text.empty() ? "the name of the file is empty" : "";
   });
+  app.add_option("--html", s.pictures.html,
+                 "an .html page that plays the run in a browser, without a network: turn, zoom, pick")
+      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
   app.add_option("--camera", s.pictures.camera, "a camera of the model; without it one that sees the whole model");
   app.add_option("--size", s.pictures.size,
                  "pixels of an environment's picture, e.g. 640x480; the camera's without it");

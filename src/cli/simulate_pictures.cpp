@@ -10,15 +10,19 @@
 #include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "render/renderer.h"
 #include "render/video.h"
+#include "view/page.h"
+#include "view/pose_track.h"
+#include "view/scene_document.h"
 
 namespace cohort::cli {
 
 namespace {
 
-constexpr int kMostShown = 16, kMostTogether = 256;
+constexpr int kMostShown = 16, kMostTogether = 256, kMostOnPage = 64;
 
 }  // namespace
 
@@ -32,7 +36,7 @@ void check(const PictureSettings& s) {
   if (!s.device.empty() && s.renderer != "raycast") {
     throw UsageError("--render-device: the renderer mujoco draws where OpenGL does; leave --renderer or this out");
   }
-  if (!s.device.empty() && !s.wanted()) {
+  if (!s.device.empty() && !s.drawn()) {
     throw UsageError("--render-device is for --video and --picture: name one of them");
   }
   if (!s.video.empty() && !s.video.ends_with(".mp4")) {
@@ -41,10 +45,13 @@ void check(const PictureSettings& s) {
   if (!s.picture.empty() && !s.picture.ends_with(".png")) {
     throw UsageError(format("--picture {}: a picture's name ends in .png", s.picture));
   }
+  if (!s.html.empty() && !s.html.ends_with(".html")) {
+    throw UsageError(format("--html {}: a page's name ends in .html", s.html));
+  }
   if (!s.size.empty()) picture_size("--size", s.size, false);
   if (!s.geom_groups.empty()) geom_groups(s.geom_groups);
-  if (!s.wanted() && (!s.camera.empty() || !s.size.empty() || s.shadows.has_value() || !s.env_spacing.empty() ||
-                      !s.geom_groups.empty())) {
+  const bool for_pictures = !s.camera.empty() || !s.size.empty() || s.shadows.has_value() || !s.geom_groups.empty();
+  if (!s.drawn() && (for_pictures || (!s.env_spacing.empty() && s.html.empty()))) {
     throw UsageError(
         "--camera, --size, --shadows, --geom-groups and --env-spacing are for --video and --picture: name one of them");
   }
@@ -54,6 +61,8 @@ struct SimulatePictures::Parts {
   sim::Scene& scene;
   PictureSettings settings;
   std::unique_ptr<render::Renderer> renderer;
+  std::string page_scene;  ///< of settings.html
+  std::optional<view::PoseTrack> track;
   std::optional<render::VideoWriter> video;
   int camera = 0, width = 0, height = 0;
   std::vector<std::int32_t> envs;
@@ -75,6 +84,15 @@ struct SimulatePictures::Parts {
 SimulatePictures::SimulatePictures(sim::Scene& scene, const PictureSettings& settings, int threads)
     : parts_(new Parts{.scene = scene, .settings = settings}) {
   Parts& p = *parts_;
+  if (!settings.html.empty()) {
+    std::vector<std::int32_t> envs(static_cast<std::size_t>(std::min(scene.n_envs(), kMostOnPage)));
+    std::iota(envs.begin(), envs.end(), 0);
+    if (scene.n_envs() > kMostOnPage)
+      log::info("{} shows the first {} of {} environments", settings.html, kMostOnPage, scene.n_envs());
+    p.page_scene = view::scene_document(scene, envs);
+    p.track.emplace(scene, envs, settings.fps);
+  }
+  if (!settings.drawn()) return;
   render::RendererSettings chosen{
       .kind = settings.renderer, .threads = threads, .shadows = settings.shadows.value_or(settings.own_light)};
   if (!settings.device.empty()) chosen.device = parse_device(settings.device);
@@ -111,8 +129,10 @@ SimulatePictures::~SimulatePictures() = default;
 
 void SimulatePictures::add() {
   Parts& p = *parts_;
-  if (!p.video) return;
+  if (!p.video && !p.track) return;
   const double time = static_cast<double>(p.scene.step_count()) * p.scene.options().substeps * p.scene.info().timestep;
+  if (p.track) p.track->add(time);
+  if (!p.video) return;
   // Frame k shows the state at k / fps; steps longer than a frame's time are shown several times.
   constexpr double kRounding = 1e-9;
   if (static_cast<double>(p.video->frames()) / p.settings.fps > time + kRounding) return;
@@ -128,6 +148,14 @@ void SimulatePictures::save() {
   if (!p.settings.picture.empty()) {
     render::write_png(p.settings.picture, p.draw(), p.mosaic.width, p.mosaic.height);
     log::info("picture of the last state in {}", p.settings.picture);
+  }
+  if (p.track) {
+    const std::string page = view::offline_page({.title = std::filesystem::path(p.settings.html).stem().string(),
+                                                 .scene = p.page_scene,
+                                                 .episodes = {{"", p.track->bytes()}}});
+    write_file_atomically(p.settings.html, page);
+    log::info("{} frames in {}, {}: open it in a browser", p.track->frames(), p.settings.html,
+              format_bytes(static_cast<double>(page.size())));
   }
   if (!p.video) return;
   p.video->finish();

@@ -1,4 +1,4 @@
-/// What `cohort simulate` shows: a video of the run, and a picture of its end.
+/// What `cohort simulate` shows: a video of the run, a picture of its end, a page that plays it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace cohort::cli {
 
 struct PictureSettings {
   std::string video, picture;  ///< files; "": none
+  std::string html;            ///< likewise
   std::string camera;          ///< "": one that sees the whole model
   std::string size;            ///< "640x480"; "": the camera's
   std::string renderer = "raycast";
@@ -26,7 +27,8 @@ struct PictureSettings {
   std::array<double, 2> spacing() const {
     return env_spacing.empty() ? std::array{0.0, 0.0} : std::array{env_spacing.front(), env_spacing.back()};
   }
-  bool wanted() const { return !video.empty() || !picture.empty(); }
+  bool drawn() const { return !video.empty() || !picture.empty(); }
+  bool wanted() const { return drawn() || !html.empty(); }
 };
 
 /// Throws UsageError for settings that make no sense, before anything is simulated.
@@ -41,7 +43,7 @@ class SimulatePictures {
   ~SimulatePictures();
   /// After every step, and once before the first: adds the frames of the video that are due.
   void add();
-  /// Puts video and picture in place, and says so.
+  /// Puts video, picture and page in place, and says so.
   void save();
 
  private:

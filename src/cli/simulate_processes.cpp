@@ -103,7 +103,7 @@ void take_share(SimulateSettings& s, const launch::RankEnvironment& place) {
   s.first_env += first_of(place.rank);
   s.n_envs = static_cast<int>(first_of(place.rank + 1) - first_of(place.rank));
   if (!s.summary.empty()) s.summary = (std::filesystem::path(s.summary) / format("{}", place.rank)).string();
-  for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture}) {
+  for (std::string* file : {&s.record, &s.pictures.video, &s.pictures.picture, &s.pictures.html}) {
     if (!file->empty()) *file = file_of(*file, static_cast<std::size_t>(place.rank));
   }
 }

@@ -33,7 +33,7 @@ std::string short_name(const fs::path& path) {
 }
 
 bool is_path(const std::string& who) {
-  return who != "expert" && who != "random" && !who.starts_with("replay:") && !policy::is_address(who);
+  return who != "expert" && who != "random" && who != "zero" && !who.starts_with("replay:") && !policy::is_address(who);
 }
 
 NamedActor make_actor(const std::string& who, tasks::Task& task, const TaskArguments& arguments) {
@@ -44,6 +44,7 @@ NamedActor make_actor(const std::string& who, tasks::Task& task, const TaskArgum
                         task.spec().name);
     return {std::move(expert), format("expert, seed {}", seed), ""};
   }
+  if (who == "zero") return {tasks::make_zero_actor(), "zeros", ""};
   if (who == "random") return {tasks::make_random_actor(seed), format("random, seed {}", seed), ""};
   const auto source = data::open_episodes(who.substr(std::string("replay:").size()));
   return {record::make_replay_actor(*source, task.spec(), arguments.replay_horizon, available_cores()),
@@ -183,9 +184,10 @@ Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) :
     policies_.emplace_back();
     if (!is_path(who) && !policy::is_address(who)) continue;
     if (is_path(who) && !fs::exists(who)) {
-      const std::string near = config::nearest(who, {"expert", "random", "replay"});
+      const std::string near = config::nearest(who, {"expert", "random", "zero", "replay"});
       throw Error(format(
-          "--policy {}: neither expert, random, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is there{}",
+          "--policy {}: neither expert, random, zero, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is "
+          "there{}",
           who,
           !near.empty()              ? format("; did you mean '{}'?", near)
           : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"

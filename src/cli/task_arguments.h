@@ -47,7 +47,7 @@ struct NamedActor {
   std::string summary;   ///< a line about it; empty: its name says all
 };
 
-/// Those that --policy names: each is expert, random, replay:DATA, or a policy that the registry loads (policy/registry.h).
+/// Those that --policy names: each is expert, random, zero, replay:DATA, or a policy that the registry loads (policy/registry.h).
 ///
 ///   Actors actors({"outputs/push/latest", "expert"}, arguments);   // reads checkpoints
 ///   actors.choose_pictures(arguments);                             // before the task is made
@@ -71,7 +71,7 @@ class Actors {
 
  private:
   std::vector<std::string> names_, titles_;
-  std::vector<std::unique_ptr<policy::Policy>> policies_;  ///< null for experts, random actions and replays
+  std::vector<std::unique_ptr<policy::Policy>> policies_;  ///< null for experts, random actions, zeros and replays
 };
 
 /// The ranks of this job, or null where this is a single process. Sets the number of LibTorch's threads.

@@ -7,6 +7,7 @@
 #include "cli/check_rows.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/tasks_new.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/format.h"
@@ -94,6 +95,12 @@ void show_task(const std::string& name, const tasks::TaskSettings& settings, con
   text += format("cameras       {}\n", or_none(spec.cameras));
   text +=
       format("reward        {}\n", spec.reward_terms.empty() ? "none" : "the sum of " + join(spec.reward_terms, ", "));
+  if (!spec.metrics.empty()) {
+    std::vector<std::string> metrics;
+    for (const tasks::MetricSpec& metric : spec.metrics)
+      metrics.push_back(metric.name + (metric.at_end ? " (at the end)" : ""));
+    text += format("metrics       {}\n", join(metrics, ", "));
+  }
   text += format("expert        {}\n", spec.has_expert ? spec.expert : "none");
   if (!success.empty()) text += format("              {}\n", success);
   text += format("simulation    {}\n", task->description());
@@ -164,9 +171,10 @@ void save_picture(const std::string& name, tasks::TaskSettings settings, const P
 }
 
 int run_tasks(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments.front() == "new") return run_tasks_new({arguments.begin() + 1, arguments.end()});
   std::string name;
   tasks::TaskSettings settings;
-  CLI::App app("Lists the tasks, or shows one.", "cohort tasks");
+  CLI::App app("Lists the tasks, or shows one. `cohort tasks new FILE --robot ROBOT` writes one.", "cohort tasks");
   app.add_option("NAME", name, "task to show, by name or file (my_task.yaml); without it all are listed");
   app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
   app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")

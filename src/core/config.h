@@ -85,8 +85,8 @@ class Fields {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The candidate with the smallest edit distance to `word`, or "" when none is near (distance above a third of its
-/// length).
+/// The candidate with the smallest edit distance to `word`, or "" when none is near: distance above 2 and above a third
+/// of its length, or above half the length of the longer of both.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 /// True for "a.b=c", the form of an override on a command line.

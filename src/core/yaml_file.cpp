@@ -49,7 +49,10 @@ Json yaml_value(const YAML::Node& node, const std::string& path) {
 }  // namespace
 
 Json read_yaml_file(const std::string& path) {
-  const std::string text = read_file(path);
+  return read_yaml(read_file(path), path);
+}
+
+Json read_yaml(const std::string& text, const std::string& path) {
   try {
     return yaml_value(YAML::Load(text), path);
   } catch (const YAML::Exception& e) {

@@ -10,5 +10,7 @@ namespace cohort {
 /// True, False as PyYAML writes them); keys are texts. Throws Error naming the file and the line at fault, a key that
 /// stands twice, and that this build has no yaml-cpp.
 config::Json read_yaml_file(const std::string& path);
+/// The same for a text; path: of it, for messages.
+config::Json read_yaml(const std::string& text, const std::string& path);
 
 }  // namespace cohort

@@ -30,7 +30,41 @@ std::string line_of(const std::string& task, std::size_t task_width, const Polic
                 format("{:.3f} to {:.3f}", interval.low, interval.high), r.mean_steps(), r.faults());
 }
 
+Json policies_of(std::span<const TaskResult> results) {
+  Json policies = Json::array();
+  for (std::size_t p = 0; !results.empty() && p < results.front().policies.size(); ++p) {
+    const PolicyResult all = over_all(results, p);
+    const Interval interval = all.interval();
+    policies.push_back({{"policy", all.policy},
+                        {"successes", all.successes()},
+                        {"episodes", all.episodes.size()},
+                        {"success_rate", all.success_rate()},
+                        {"interval", {interval.low, interval.high}},
+                        {"mean_of_tasks", mean_of_tasks(results, p)},
+                        {"mean_return", all.mean_return()},
+                        {"mean_max_reward", all.mean_max_reward()},
+                        {"mean_steps", all.mean_steps()},
+                        {"faults", all.faults()}});
+  }
+  return policies;
+}
+
+std::string group_name(const std::string& perturbation, std::size_t tasks) {
+  return format("{}, {} {}", perturbation, tasks, tasks == 1 ? "task" : "tasks");
+}
+
 }  // namespace
+
+std::vector<std::pair<std::string, std::vector<TaskResult>>> by_perturbation(std::span<const TaskResult> results) {
+  std::vector<std::pair<std::string, std::vector<TaskResult>>> groups;
+  for (const TaskResult& r : results) {
+    if (r.perturbation.empty()) continue;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == r.perturbation; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {r.perturbation, {}});
+    group->second.push_back(r);
+  }
+  return groups;
+}
 
 std::vector<std::uint64_t> share_of(std::span<const std::uint64_t> seeds, std::size_t task, int rank, int world_size) {
   const auto world = static_cast<std::size_t>(world_size);
@@ -54,7 +88,8 @@ void merge_ranks(std::vector<TaskResult>& results, std::span<const std::uint64_t
   std::map<std::uint64_t, std::size_t> place;
   for (std::size_t i = 0; i < seeds.size(); ++i) place[seeds[i]] = i;
   std::vector<TaskResult> merged(results.size());
-  for (std::size_t t = 0; t < results.size(); ++t) merged[t].task = results[t].task;
+  for (std::size_t t = 0; t < results.size(); ++t)
+    merged[t].task = results[t].task, merged[t].perturbation = results[t].perturbation;
   for (const std::string& text : group.all_gather_bytes(own.dump())) {
     const Json of_rank = Json::parse(text);
     for (std::size_t t = 0; t < merged.size(); ++t) {
@@ -95,7 +130,10 @@ PolicyResult over_all(std::span<const TaskResult> results, std::size_t policy) {
 std::string text_table(const BenchmarkHead& head, std::span<const TaskResult> results) {
   COHORT_CHECK(!results.empty() && !results.front().policies.empty(), "a table of no results");
   const std::string whole = name_of(head, results);
+  const auto groups = by_perturbation(results);
   std::size_t task_width = whole.size(), policy_width = 6;
+  for (const auto& [perturbation, group] : groups)
+    task_width = std::max(task_width, group_name(perturbation, group.size()).size());
   for (const TaskResult& r : results) {
     task_width = std::max(task_width, r.task.size());
     for (const PolicyResult& p : r.policies) policy_width = std::max(policy_width, p.policy.size());
@@ -111,6 +149,9 @@ std::string text_table(const BenchmarkHead& head, std::span<const TaskResult> re
         if (e.failed && fault.empty())
           fault = format("first fault: {} of {}, seed {}: {}\n", p.policy, r.task, e.seed, e.fault);
     }
+  for (const auto& [perturbation, group] : groups)
+    for (std::size_t p = 0; p < group.front().policies.size(); ++p)
+      text += line_of(group_name(perturbation, group.size()), task_width, over_all(group, p), policy_width);
   for (std::size_t p = 0; p < results.front().policies.size(); ++p)
     text += line_of(whole, task_width, over_all(results, p), policy_width);
   return text + fault;
@@ -133,23 +174,14 @@ Json to_json(const BenchmarkHead& head, std::span<const TaskResult> results) {
       {"task", name_of(head, results)}, {"benchmark", head.benchmark}, {"tasks_of_benchmark", head.tasks_of_benchmark},
       {"first_seed", head.first_seed},  {"episodes", head.episodes},   {"max_steps", head.max_steps},
       {"policies", Json::array()},      {"tasks", Json::array()}};
-  for (std::size_t p = 0; !results.empty() && p < results.front().policies.size(); ++p) {
-    const PolicyResult all = over_all(results, p);
-    const Interval interval = all.interval();
-    json["policies"].push_back({{"policy", all.policy},
-                                {"successes", all.successes()},
-                                {"episodes", all.episodes.size()},
-                                {"success_rate", all.success_rate()},
-                                {"interval", {interval.low, interval.high}},
-                                {"mean_of_tasks", mean_of_tasks(results, p)},
-                                {"mean_return", all.mean_return()},
-                                {"mean_max_reward", all.mean_max_reward()},
-                                {"mean_steps", all.mean_steps()},
-                                {"faults", all.faults()}});
-  }
+  json["policies"] = policies_of(results);
+  for (const auto& [perturbation, group] : by_perturbation(results))
+    json["perturbations"].push_back(
+        {{"perturbation", perturbation}, {"tasks", group.size()}, {"policies", policies_of(group)}});
   for (const TaskResult& r : results) {
     Json task = to_json(EvaluationHead{r.task, r.description, head.first_seed, head.max_steps}, r.policies);
     task["instruction"] = r.instruction;
+    if (!r.perturbation.empty()) task["perturbation"] = r.perturbation;
     json["tasks"].push_back(std::move(task));
   }
   return json;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
@@ -27,6 +28,7 @@ struct BenchmarkHead {
 
 struct TaskResult {
   std::string task, instruction;
+  std::string perturbation{};          ///< what a variant's task changes; empty: nothing
   std::string description;             ///< JSON: Task::description()
   std::vector<PolicyResult> policies;  ///< empty on a rank that has no episode of it, before merge_ranks()
 };
@@ -40,13 +42,17 @@ void merge_ranks(std::vector<TaskResult>& results, std::span<const std::uint64_t
 /// A policy over all tasks: its episodes one after another.
 PolicyResult over_all(std::span<const TaskResult> results, std::size_t policy);
 
-/// For people: a line per task and policy, then one per policy over all.
+/// The tasks of each perturbation, in the order in which they first appear; none where no task has one.
+std::vector<std::pair<std::string, std::vector<TaskResult>>> by_perturbation(std::span<const TaskResult> results);
+
+/// For people: a line per task and policy, then one per perturbation and policy, then one per policy over all.
 std::string text_table(const BenchmarkHead& head, std::span<const TaskResult> results);
 /// A line per episode: benchmark,task,policy,seed,success,steps,return,max_reward,fault.
 std::string csv_table(const BenchmarkHead& head, std::span<const TaskResult> results);
 /// {"task", "benchmark", "tasks_of_benchmark", "first_seed", "episodes", "max_steps", "policies": [{"policy", "successes",
 /// "episodes", "success_rate", "interval", "mean_of_tasks"}], "tasks": [{"instruction", and what to_json() says of a
-/// task}]}
+/// task}]}; where tasks are variants "perturbations": [{"perturbation", "tasks": their number, "policies": as above}], and
+/// each such task's "perturbation".
 config::Json to_json(const BenchmarkHead& head, std::span<const TaskResult> results);
 
 }  // namespace cohort::eval

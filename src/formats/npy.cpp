@@ -10,8 +10,10 @@
 namespace cohort {
 
 NpyArray read_npy(const std::filesystem::path& file) {
-  const std::string bytes = read_file(file);
-  const std::string name = file.string();
+  return parse_npy(read_file(file), file.string());
+}
+
+NpyArray parse_npy(std::string_view bytes, const std::string& name) {
   COHORT_THROW_UNLESS(bytes.size() >= 12 && bytes.compare(0, 6, "\x93NUMPY") == 0, "{} is no .npy file", name);
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i])); };
   const bool first_version = byte(6) == 1;
@@ -19,7 +21,7 @@ NpyArray read_npy(const std::filesystem::path& file) {
   const std::size_t length =
       first_version ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
   COHORT_THROW_UNLESS(start + length <= bytes.size(), "{} is cut off in its header", name);
-  const std::string header = bytes.substr(start, length);
+  const std::string header(bytes.substr(start, length));
   COHORT_THROW_UNLESS(
       header.find("'<f8'") != std::string::npos && header.find("'fortran_order': False") != std::string::npos,
       "{}: float64 in C order is needed, and it says {}", name, header);

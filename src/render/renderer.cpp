@@ -214,8 +214,7 @@ void Renderer::move_camera(int camera, const std::array<double, 3>& pos, const s
   COHORT_THROW_UNLESS(view.link == 0 && stands,
                       "camera `{}` is fixed to a link or follows one: only those that stand in the world are moved",
                       view.name);
-  const double length =
-      std::sqrt(quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3]);
+  const double length = std::sqrt(quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3]);
   COHORT_THROW_UNLESS(std::isfinite(dot(pos, pos)) && std::isfinite(length) && length > 1e-9,
                       "camera `{}` cannot be put to ({}, {}, {}) with that orientation", view.name, pos[0], pos[1],
                       pos[2]);

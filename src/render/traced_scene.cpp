@@ -172,6 +172,7 @@ void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom
   const bool both_endless = geom.size[0] == 0 && geom.size[1] == 0;
   if (record_.haze_plane < 0 && geom.shape == sim::VisualShape::kPlane && both_endless) record_.haze_plane = number;
   geoms_.push_back(t);
+  sources_.push_back(static_cast<int>(&geom - model.geoms.data()));
 }
 
 /// OpenGL's texture coordinates as MuJoCo's settexture (render_gl3.c) makes them, from points in the geom's frame.

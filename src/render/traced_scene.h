@@ -18,6 +18,8 @@ class TracedScene {
 
   /// Valid as long as this.
   const SceneRecord& record() const { return record_; }
+  /// Of each of its geoms, the place in VisualModel::geoms.
+  const std::vector<int>& sources() const { return sources_; }
   /// What its pointers lead to. Of meshes that nothing shows there is none, and their records are empty.
   const std::vector<TracedTexture>& textures() const { return textures_; }
   const std::vector<TextureRecord>& texture_records() const { return texture_records_; }
@@ -32,6 +34,7 @@ class TracedScene {
 
   SceneRecord record_{};
   std::vector<GeomRecord> geoms_;
+  std::vector<int> sources_;
   std::vector<int> ended_;
   std::vector<LinkRecord> links_;
   std::vector<LightSource> lights_;

@@ -45,6 +45,7 @@ SavedEvaluation parse_evaluation(const fs::path& file) {
                                    .seed = v.at("seed").get<std::uint64_t>(),
                                    .success = v.at("success").get<bool>(),
                                    .file = file.parent_path() / v.at("file").get<std::string>()});
+  if (json.contains("page")) evaluation.page = file.parent_path() / json.at("page").get<std::string>();
   return evaluation;
 }
 
@@ -111,10 +112,21 @@ std::string video_gallery(const std::vector<EvaluationVideo>& videos, const fs::
   return html + "</div>\n";
 }
 
+std::string episode_frame(const fs::path& page, const fs::path& page_folder) {
+  std::error_code error;
+  if (page.empty() || !fs::is_regular_file(page, error)) return "";
+  const std::string path = fs::absolute(page).lexically_relative(fs::absolute(page_folder)).generic_string();
+  const std::string address = html_escape(percent_encode(path));
+  return format(
+      "<iframe class=\"episodes\" sandbox=\"allow-scripts\" loading=\"lazy\" src=\"{}\" title=\"the best and the worst "
+      "episode\"></iframe>\n<p class=\"muted\"><a href=\"{}\">The episodes on a page of their own</a></p>\n",
+      address, address);
+}
+
 std::vector<std::pair<std::string, std::string>> success_tiles(const fs::path& folder) {
   std::vector<std::pair<std::string, std::string>> tiles;
   const auto stands_beside = [](const EvaluatedPolicy& p) {
-    return p.policy == "expert" || p.policy == "random" || p.policy.starts_with("replay");
+    return p.policy == "expert" || p.policy == "random" || p.policy == "zero" || p.policy.starts_with("replay");
   };
   for (const SavedEvaluation& e : read_evaluations(folder))
     for (const EvaluatedPolicy& p : e.policies)
@@ -132,7 +144,7 @@ std::string evaluation_sections(const fs::path& folder, const fs::path& page_fol
                     success_table(evaluation.policies) +
                         format("<p class=\"muted\">{}, at most {} steps each; the interval is Wilson's.</p>\n",
                                episodes_of(evaluation), evaluation.max_steps) +
-                        video_gallery(evaluation.videos, page_folder));
+                        episode_frame(evaluation.page, page_folder) + video_gallery(evaluation.videos, page_folder));
   }
   return html;
 }

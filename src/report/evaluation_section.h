@@ -31,6 +31,7 @@ struct SavedEvaluation {
   std::int64_t episodes = 0;  ///< of each task; the policies' are over all of them
   std::vector<EvaluatedPolicy> policies;
   std::vector<EvaluationVideo> videos;
+  std::filesystem::path page;  ///< that plays its best and its worst episode; empty: none
 };
 
 /// All evaluation.json in the folder and in the folders right below it, by path. A file that is none is a warning in
@@ -50,6 +51,9 @@ std::string video_gallery(const std::vector<EvaluationVideo>& videos, const std:
 /// What evaluations of the folder say of its policy, for the head of a report: {"success in pick-and-place, 100 episodes",
 /// "94.0 % (87.5 to 97.2)"}. Experts, random actions and replays beside it are none.
 std::vector<std::pair<std::string, std::string>> success_tiles(const std::filesystem::path& folder);
+
+/// A page that plays episodes, in a frame without rights but that to run its script; "" where there is none.
+std::string episode_frame(const std::filesystem::path& page, const std::filesystem::path& page_folder);
 
 /// A section for each evaluation of the folder; "" where there are none.
 std::string evaluation_sections(const std::filesystem::path& folder, const std::filesystem::path& page_folder);

@@ -12,7 +12,7 @@ std::string page_head(const std::string& title) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-         "media-src 'self' file:\">\n<title>" +
+         "media-src 'self' file:; frame-src 'self' file:\">\n<title>" +
          html_escape(title) + "</title>\n<style>\n" + std::string(kHtmlStyle) + "</style>\n</head>\n";
 }
 

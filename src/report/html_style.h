@@ -56,6 +56,7 @@ figure svg text { font-family: inherit; }
 .videos { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 14px; }
 .videos figure { margin: 0; }
 video { width: 100%; border-radius: 6px; background: #000000; }
+iframe.episodes { width: 100%; height: 520px; border: 0; border-radius: 6px; }
 figcaption { color: var(--muted); font-size: 13px; margin-top: 4px; }
 summary { cursor: pointer; color: var(--muted); }
 details[open] > summary { margin-bottom: 10px; }

@@ -27,6 +27,7 @@ inline constexpr const char* kMeanReturn = "rl/mean_return";
 inline constexpr const char* kEpisodeLength = "rl/mean_episode_length";  ///< mean, control steps
 inline constexpr const char* kSuccess = "rl/success";                    ///< share of them that reached their goal
 inline constexpr const char* kRewardTerms = "rl/reward/";  ///< and a term's name: its mean over the iteration's steps
+inline constexpr const char* kTaskMetrics = "rl/metric/";  ///< and a name of the task's own metrics: its mean
 inline constexpr const char* kSurrogateLoss = "rl/surrogate_loss";
 inline constexpr const char* kValueLoss = "rl/value_loss";
 inline constexpr const char* kEntropy = "rl/entropy";

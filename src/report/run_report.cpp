@@ -41,7 +41,7 @@ bool write_run_report(const RunFolder& run, RunResults results, std::int64_t ste
     // What a run is judged by comes first.
     if (history.series.contains(metric::kRolloutSuccess)) figures.push_back(rollout_figure(history));
     if (!history[metric::kMeanReturn].values.empty()) figures.push_back(return_figure(history));
-    for (Figure figure : {reward_terms_figure(history), learning_figure(history)})
+    for (Figure figure : {reward_terms_figure(history), task_metrics_figure(history), learning_figure(history)})
       if (!figure.panels.empty()) figures.push_back(std::move(figure));
     // Of PPO it is a sum that says nothing; its parts are above.
     if (!history.series.contains(metric::kSurrogateLoss)) figures.push_back(loss_figure(history, results.loss_name));

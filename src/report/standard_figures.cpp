@@ -253,6 +253,16 @@ Figure reward_terms_figure(const MetricsHistory& history) {
   return figure;
 }
 
+Figure task_metrics_figure(const MetricsHistory& history) {
+  Figure figure{.name = "task_metrics", .caption = "The task's own metrics, by iteration."};
+  const std::string prefix = metric::kTaskMetrics;
+  for (auto it = history.series.lower_bound(prefix); it != history.series.end() && it->first.starts_with(prefix); ++it)
+    if (figure.panels.size() < kMostTerms)
+      figure.panels.push_back(plain_chart(it->second, it->first.substr(prefix.size()), "mean"));
+  figure.columns = columns_for(std::max<std::size_t>(1, figure.panels.size()));
+  return figure;
+}
+
 Figure learning_figure(const MetricsHistory& history) {
   Figure figure{.name = "learning",
                 .caption =

@@ -44,6 +44,7 @@ Figure return_figure(const MetricsHistory& history);
 /// "reward_terms": the mean of each term of the reward by iteration, the first twelve. No panels where there are fewer
 /// than two.
 Figure reward_terms_figure(const MetricsHistory& history);
+Figure task_metrics_figure(const MetricsHistory& history);  ///< of the task's own metrics; empty where it has none
 
 /// "learning": what a learner of PPO did: losses of value and policy, the actions' noise, entropy, KL divergence, as far
 /// as they were recorded.

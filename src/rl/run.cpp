@@ -52,7 +52,8 @@ std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, std::int6
                                           .threads = threads,
                                           .engine = settings.engine,
                                           .device = device,
-                                          .overrides = settings.task_settings});
+                                          .overrides = settings.task_settings,
+                                          .learning = true});
 }
 
 void check_run(const PpoRunSettings& s) {

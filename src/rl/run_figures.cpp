@@ -42,7 +42,11 @@ std::vector<report::TagValue> values_of(const Iteration& i, const IterationTimes
   }
   if (std::isfinite(i.episodes.success_rate)) values.push_back({metric::kSuccess, i.episodes.success_rate});
   for (const auto& [term, mean] : i.reward_terms) tags.push_back(metric::kRewardTerms + term);
-  for (std::size_t term = 0; term < tags.size(); ++term) values.push_back({tags[term], i.reward_terms[term].second});
+  for (const auto& [name, mean] : i.metrics) tags.push_back(metric::kTaskMetrics + name);
+  for (std::size_t tag = 0; tag < tags.size(); ++tag) {
+    const std::size_t terms = i.reward_terms.size();
+    values.push_back({tags[tag], tag < terms ? i.reward_terms[tag].second : i.metrics[tag - terms].second});
+  }
   return values;
 }
 
@@ -63,9 +67,9 @@ std::vector<ProgressField> progress_fields(const Iteration& iteration, double st
 }
 
 /// "linear 0.00584, angular 0.00631".
-std::string terms_text(const Iteration& iteration) {
+std::string means_text(const std::vector<std::pair<std::string, double>>& means) {
   std::vector<std::string> texts;
-  for (const auto& [term, mean] : iteration.reward_terms) texts.push_back(format("{} {:.5f}", term, mean));
+  for (const auto& [term, mean] : means) texts.push_back(format("{} {:.5f}", term, mean));
   return join(texts, ", ");
 }
 
@@ -93,7 +97,8 @@ std::string figures_text(const Iteration& i, std::int64_t last, bool with_succes
   if (with_success) text += ", success " + success_text(i);
   text += format("\n  value loss {:.4g}, surrogate loss {:.4g}, entropy {:.3f}, KL {:.4f}, noise std {:.3f}, lr {:.1e}",
                  i.losses.value, i.losses.surrogate, i.losses.entropy, i.losses.kl, i.noise_std, i.learning_rate);
-  if (i.reward_terms.size() > 1) text += "\n  reward terms, mean of a step: " + terms_text(i);
+  if (i.reward_terms.size() > 1) text += "\n  reward terms, mean of a step: " + means_text(i.reward_terms);
+  if (!i.metrics.empty()) text += "\n  metrics: " + means_text(i.metrics);
   return text;
 }
 
@@ -157,7 +162,10 @@ void IterationFigures::add_to(report::ReportContent& content, double seconds) co
     content.highlights.emplace_back("success in training", format("none of {} episodes", last_->episodes.ended));
   content.summary.emplace_back("trained", format("{} iterations in {}", last_->number, format_duration(seconds)));
   if (last_->reward_terms.size() > 1)
-    content.summary.emplace_back("reward terms", "mean of a step in the last iteration: " + terms_text(*last_));
+    content.summary.emplace_back("reward terms",
+                                 "mean of a step in the last iteration: " + means_text(last_->reward_terms));
+  if (!last_->metrics.empty())
+    content.summary.emplace_back("metrics", "in the last iteration: " + means_text(last_->metrics));
 }
 
 }  // namespace cohort::rl

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/philox.h"
 #include "parallel/data_parallel.h"
 #include "parallel/module_layout.h"
 #include "rl/environments_of_ranks.h"
@@ -21,18 +20,6 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// Standard normal numbers, (n, width): a function of seed, global environment id and control step.
-at::Tensor action_noise(std::uint64_t seed, std::int64_t first, std::int64_t n, std::int64_t width, std::int64_t step) {
-  at::Tensor noise = at::empty({n, width});
-  auto* out = noise.mutable_data_ptr<float>();
-  for (std::int64_t env = 0; env < n; ++env) {
-    const RandomStream random(seed, RandomPurpose::kAction, static_cast<std::uint64_t>(first + env),
-                              static_cast<std::uint64_t>(step));
-    for (std::int64_t i = 0; i < width; ++i) *out++ = random.normal(static_cast<std::uint64_t>(i));
-  }
-  return noise;
 }
 
 std::shared_ptr<ActorCritic> networks_on(at::Device device, const PolicySettings& policy, const tasks::TaskSpec& task,
@@ -118,7 +105,8 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
             .threads = resources.threads,
             .ema = ema(),
             .precision = learner_precision(settings)}),
-      environments_(task, settings.seed, shares_.first_environment(), settings.init_at_random_ep_len),
+      environments_(task, settings.seed, shares_.first_environment(), settings.init_at_random_ep_len,
+                    resources.device_tensors ? *resources.device_tensors : DeviceTensors::real()),
       rollout_(settings.num_steps_per_env, task.n_envs(), networks_->observation_width(), networks_->action_width(),
                device_),
       memory_(networks_->begin(whole_rows(at::empty({task.n_envs(), 0})).size(0))) {
@@ -168,23 +156,22 @@ double PpoRunner::collect() {
     const at::Tensor observations = environments_.observations().to(device_), seen = seen_of(observations);
     const auto [means, values] = act(seen);
     const at::Tensor mean = means.narrow(0, 0, n), value = values.narrow(0, 0, n);
-    const at::Tensor noise = action_noise(settings_.seed, shares_.first_environment(), n, width,
-                                          iteration_ * settings_.num_steps_per_env + t)
-                                 .to(device_);
+    const at::Tensor noise =
+        environments_.action_noise(width, iteration_ * settings_.num_steps_per_env + t).to(device_);
     const at::Tensor actions = mean + deviation * noise;
-    const at::Tensor of_task = networks_->to_task(actions).cpu();
+    const at::Tensor of_task = networks_->to_task(actions).to(environments_.observations().device());
+    rollout_.observations[t].copy_(observations);  // the next step may write where they lie
     const auto begin = std::chrono::steady_clock::now();
     const EnvironmentStep& step = environments_.step(of_task);
     simulating += seconds_since(begin);
     at::Tensor rewards = step.rewards.to(device_) * settings_.reward_scale;
     // What comes after the horizon is worth what the critic says of the state there; of one that broke, what it said
     // before.
-    if (step.cut_off.any().item<bool>())
+    if (step.any_cut_off)
       rewards = rewards + ppo_settings_.gamma * step.cut_off.to(device_) *
                               value_of(step.final_observations.to(device_)).nan_to_num();
     rewards = rewards + ppo_settings_.gamma * step.broken.to(device_) * value;
     memory_.forget(whole_rows(step.dones.unsqueeze(-1)).squeeze(-1));
-    rollout_.observations[t].copy_(observations);
     rollout_.actions[t].copy_(actions);
     rollout_.means[t].copy_(mean);
     rollout_.log_probs[t].copy_(gaussian_log_prob(mean, rollout_.log_std, actions));
@@ -217,6 +204,7 @@ Iteration PpoRunner::iterate() {
   result.steps = iteration_ * rollout_.transitions() * ranks_.size();
   result.episodes = episodes_of_all();
   result.reward_terms = reward_terms_of_all();
+  result.metrics = metrics_of_all();
   result.learning_rate = ppo_.learning_rate();
   result.noise_std = networks_->log_std().detach().exp().mean().item<double>();
   result.collecting_s = collecting;
@@ -258,6 +246,22 @@ std::vector<std::pair<std::string, double>> PpoRunner::reward_terms_of_all() {
   if (steps == 0) return {};
   std::vector<std::pair<std::string, double>> means;
   for (std::size_t i = 0; i < names.size(); ++i) means.emplace_back(names[i], of_all[i] / steps);
+  return means;
+}
+
+std::vector<std::pair<std::string, double>> PpoRunner::metrics_of_all() {
+  const std::vector<tasks::MetricSpec>& specs = task_.spec().metrics;
+  const Environments::Metrics own = environments_.take_metrics();
+  if (specs.empty()) return {};
+  // As many numbers on every rank, also where one rank's environments all broke.
+  std::vector<double> numbers(2 * specs.size());
+  std::copy(own.sums.begin(), own.sums.end(), numbers.begin());
+  std::copy(own.counts.begin(), own.counts.end(), numbers.begin() + std::ssize(specs));
+  const at::Tensor sum = at::stack(ranks_.gather(torch::tensor(numbers, at::kDouble))).sum(0);
+  const auto* of_all = sum.const_data_ptr<double>();
+  std::vector<std::pair<std::string, double>> means;
+  for (std::size_t i = 0; i < specs.size(); ++i)
+    if (of_all[specs.size() + i] > 0) means.emplace_back(specs[i].name, of_all[i] / of_all[specs.size() + i]);
   return means;
 }
 

@@ -51,6 +51,8 @@ struct Iteration {
   /// Name and mean over the rollout's control steps of each of the task's reward terms; empty where it does not show
   /// them.
   std::vector<std::pair<std::string, double>> reward_terms;
+  /// Name and mean of each of the task's metrics; without those that had no number in this iteration.
+  std::vector<std::pair<std::string, double>> metrics;
   double learning_rate = 0;
   double noise_std = 0;                     ///< mean over the actions
   double collecting_s = 0, learning_s = 0;  ///< s
@@ -79,6 +81,7 @@ struct PpoResources {
   /// The first has networks and rollout; the task says its own. Several share every minibatch (parallel::DataParallel);
   /// on the CPU each then computes by LibTorch's own operations. Empty: the CPU.
   std::vector<DeviceId> devices;
+  const DeviceTensors* device_tensors = nullptr;  ///< null: the real ones; tests give others
 };
 
 class PpoRunner {
@@ -120,6 +123,7 @@ class PpoRunner {
   double collect();
   Environments::Episodes episodes_of_all();
   std::vector<std::pair<std::string, double>> reward_terms_of_all();
+  std::vector<std::pair<std::string, double>> metrics_of_all();
   /// Collective; the same on all ranks.
   PpoState state();
   void load(const PpoState& state, const std::string& source);

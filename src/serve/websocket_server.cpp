@@ -80,12 +80,20 @@ class ServedConnection : public std::enable_shared_from_this<ServedConnection> {
     if (error) return;  // whoever it was has not spoken HTTP, or has gone
     const auto& request = parser_->get();
     if (request.target() == "/healthz") return answer(http::status::ok, "OK\n");
-    if (!ws::is_upgrade(request))
+    const auto header = [&](http::field field) { return std::string(request[field]); };
+    const HttpRequest asked{std::string(request.target()), header(http::field::host), header(http::field::origin)};
+    if (!ws::is_upgrade(request)) {
+      if (request.method() == http::verb::get)
+        if (std::optional<HttpAnswer> page = hub_.handler->answer(asked))
+          return answer(static_cast<http::status>(page->status), std::move(page->body), page->type);
       return answer(
           http::status::upgrade_required,
           "This is a policy server: openpi's clients reach it by WebSocket, ws://HOST:PORT. GET /healthz says "
           "whether it is there.\n");
-    if (request.count(http::field::origin) != 0) return answer(http::status::forbidden, "Not for web pages.\n");
+    }
+    if (!hub_.handler->admits(asked))
+      return answer(http::status::forbidden,
+                    asked.origin.empty() ? "Not without the token.\n" : "Not for web pages.\n");
     if (static_cast<int>(hub_.open.size()) >= hub_.settings.max_connections)
       return answer(http::status::service_unavailable, "This server takes " +
                                                            std::to_string(hub_.settings.max_connections) +
@@ -104,9 +112,12 @@ class ServedConnection : public std::enable_shared_from_this<ServedConnection> {
     });
   }
 
-  void answer(http::status status, std::string text) {
+  void answer(http::status status, std::string text, const std::string& type = "text/plain") {
     auto response = std::make_shared<http::response<http::string_body>>(status, parser_->get().version());
-    response->set(http::field::content_type, "text/plain");
+    response->set(http::field::content_type, type);
+    response->set(http::field::cache_control, "no-store");
+    response->set("Referrer-Policy", "no-referrer");
+    response->set("X-Content-Type-Options", "nosniff");
     response->keep_alive(false);
     response->body() = std::move(text);
     response->prepare_payload();

@@ -5,12 +5,14 @@
 ///   server.send(client, bytes);                        // from any thread
 ///   server.stop();
 ///
-/// GET /healthz is answered with 200 "OK". Requests of web pages (they carry an Origin) are refused with 403, those beyond
-/// max_connections with 503, others that are no WebSocket handshake with 426.
+/// GET /healthz is answered with 200 "OK", other requests that are no WebSocket handshake with what the handler says, or
+/// 426. Handshakes of web pages (they carry an Origin) are refused with 403 unless the handler admits them, those beyond
+/// max_connections with 503.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace cohort::serve {
@@ -23,9 +25,24 @@ struct WebSocketServerSettings {
   double silence = 300;                             ///< s without a sign of life (pings are sent) that end a connection
 };
 
+/// What a browser or a client asks for.
+struct HttpRequest {
+  std::string target;  ///< "/socket?token=..."
+  std::string host;    ///< of the header Host
+  std::string origin;  ///< of the header Origin, which web pages' requests carry; "" without one
+};
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8", body;
+};
+
 class WebSocketHandler {
  public:
   virtual ~WebSocketHandler() = default;
+  /// Called from the server's thread, as those below. The answer to a GET; nothing: there are only handshakes here.
+  virtual std::optional<HttpAnswer> answer(const HttpRequest&) { return {}; }
+  /// Whether a handshake is let in; without this, all but web pages'.
+  virtual bool admits(const HttpRequest& request) { return request.origin.empty(); }
   /// All are called from the server's thread, and must not block. opened() comes before and closed() behind everything
   /// else of a client; `peer`: "10.0.0.7:41234". What opened() gives is sent to it first, binary; empty: nothing.
   virtual std::string opened(std::uint64_t client, const std::string& peer) = 0;

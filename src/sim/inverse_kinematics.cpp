@@ -128,8 +128,7 @@ void evaluate(const Kinematics& kinematics, std::span<const double> qpos, std::s
     const int turns = target.quat ? count(target.rot_mask) : 0;
     Vec linear{}, angular{}, free_axis{};
     if (target.pos)
-      for (std::size_t i = 0; i < 3; ++i)
-        linear[i] = target.pos_mask[i] ? (*target.pos)[i] - pose.pos[i] - arm[i] : 0;
+      for (std::size_t i = 0; i < 3; ++i) linear[i] = target.pos_mask[i] ? (*target.pos)[i] - pose.pos[i] - arm[i] : 0;
     if (turns == 1) {
       const std::size_t k = target.rot_mask[0] ? 0 : target.rot_mask[1] ? 1 : 2;
       free_axis = column(pose.rot, k);
@@ -162,11 +161,12 @@ IkResult inverse_kinematics(const Kinematics& kinematics, const ModelInfo& info,
                             std::span<const int> dofs, std::span<const IkTarget> targets, const IkSettings& settings) {
   COHORT_THROW_UNLESS(!targets.empty(), "inverse kinematics without a target");
   COHORT_THROW_UNLESS(!dofs.empty(), "inverse kinematics without a dof that may move");
-  COHORT_THROW_UNLESS(settings.damping > 0 && settings.pos_tolerance > 0 && settings.rot_tolerance > 0 &&
-                          settings.max_step > 0 && settings.max_samples > 0 && settings.max_iterations > 0,
-                      "damping {}, tolerances {} m and {} rad, longest step {}, {} starts of {} iterations: all above 0",
-                      settings.damping, settings.pos_tolerance, settings.rot_tolerance, settings.max_step,
-                      settings.max_samples, settings.max_iterations);
+  COHORT_THROW_UNLESS(
+      settings.damping > 0 && settings.pos_tolerance > 0 && settings.rot_tolerance > 0 && settings.max_step > 0 &&
+          settings.max_samples > 0 && settings.max_iterations > 0,
+      "damping {}, tolerances {} m and {} rad, longest step {}, {} starts of {} iterations: all above 0",
+      settings.damping, settings.pos_tolerance, settings.rot_tolerance, settings.max_step, settings.max_samples,
+      settings.max_iterations);
   COHORT_CHECK(qpos.size() == at(info.nq), "{} coordinates of a model that has {}", qpos.size(), info.nq);
   for (const IkTarget& target : targets)
     COHORT_THROW_UNLESS(target.link >= 0 && at(target.link) < info.links.size(), "there is no link {}: there are {}",
@@ -176,9 +176,10 @@ IkResult inverse_kinematics(const Kinematics& kinematics, const ModelInfo& info,
   for (const int d : dofs) {
     COHORT_THROW_UNLESS(d >= 0 && d < info.nv, "there is no dof {}: there are {}", d, info.nv);
     const JointInfo& joint = info.joints[at(joint_of[at(d)])];
-    COHORT_THROW_UNLESS(joint.type == JointType::kHinge || joint.type == JointType::kSlide,
-                        "dof {} (joint `{}`) is one of a free or ball joint: inverse kinematics moves hinges and slides",
-                        d, joint.name);
+    COHORT_THROW_UNLESS(
+        joint.type == JointType::kHinge || joint.type == JointType::kSlide,
+        "dof {} (joint `{}`) is one of a free or ball joint: inverse kinematics moves hinges and slides", d,
+        joint.name);
     joints.push_back(&joint);
   }
   const std::size_t n = dofs.size(), m = 6 * targets.size();
@@ -207,8 +208,8 @@ IkResult inverse_kinematics(const Kinematics& kinematics, const ModelInfo& info,
         // A slide without limits has no range to draw from.
         const bool drawn = joint.limited || joint.type == JointType::kHinge;
         const auto index = static_cast<std::uint32_t>(at(sample) * n + j);
-        now[at(joint.qpos)] = drawn ? lower + (upper - lower) * static_cast<double>(random.uniform(index))
-                                    : qpos[at(joint.qpos)];
+        now[at(joint.qpos)] =
+            drawn ? lower + (upper - lower) * static_cast<double>(random.uniform(index)) : qpos[at(joint.qpos)];
       }
     }
     clamp();

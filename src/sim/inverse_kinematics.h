@@ -19,9 +19,9 @@ struct ModelInfo;
 
 struct IkTarget {
   int link = 0;
-  std::array<double, 3> point{0, 0, 0};           ///< what `pos` is about, m, in the link's frame
-  std::optional<std::array<double, 3>> pos{};     ///< m, in the world
-  std::optional<std::array<double, 4>> quat{};    ///< w x y z, unit, of the link in the world
+  std::array<double, 3> point{0, 0, 0};            ///< what `pos` is about, m, in the link's frame
+  std::optional<std::array<double, 3>> pos{};      ///< m, in the world
+  std::optional<std::array<double, 4>> quat{};     ///< w x y z, unit, of the link in the world
   std::array<bool, 3> pos_mask{true, true, true};  ///< which of the world's axes `pos` is about
   /// All three: the whole orientation. One: this axis of the link points as the same axis of `quat` does, and the link may
   /// turn about it. None: as without `quat`. Two say as much as three do.
@@ -29,9 +29,9 @@ struct IkTarget {
 };
 
 struct IkSettings {
-  int max_samples = 50;       ///< starts: the given posture, then random ones
-  int max_iterations = 20;    ///< of each start
-  double damping = 0.01;      ///< larger is slower and keeps calm near singular postures
+  int max_samples = 50;         ///< starts: the given posture, then random ones
+  int max_iterations = 20;      ///< of each start
+  double damping = 0.01;        ///< larger is slower and keeps calm near singular postures
   double pos_tolerance = 5e-4;  ///< m, of each target
   double rot_tolerance = 5e-3;  ///< rad, likewise
   double max_step = 0.5;        ///< rad, m: of each dof in an iteration

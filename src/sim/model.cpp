@@ -16,7 +16,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr std::string_view kMagic = "COHORTMD";
-constexpr std::uint32_t kVersion = 25;
+constexpr std::uint32_t kVersion = 26;
 
 }  // namespace
 
@@ -49,6 +49,11 @@ void for_each_member(Action& io, T& x) {
   io(x.name), io(x.type), io(x.link);
 }
 template <class Action, class T>
+requires std::is_same_v<std::remove_const_t<T>, SiteInfo>
+void for_each_member(Action& io, T& x) {
+  io(x.name), io(x.link), io(x.pos), io(x.quat);
+}
+template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, KeyframeInfo>
 void for_each_member(Action& io, T& x) {
   io(x.name), io(x.time), io(x.qpos), io(x.qvel), io(x.act), io(x.ctrl), io(x.mocap_pos), io(x.mocap_quat);
@@ -72,7 +77,8 @@ requires std::is_same_v<std::remove_const_t<T>, ModelInfo>
 void for_each_member(Action& io, T& i) {
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
   io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
-  io(i.keyframes), io(i.parts), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0), io(i.content);
+  io(i.sites), io(i.keyframes), io(i.parts), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0),
+      io(i.content);
   io(i.cameras);
 }
 

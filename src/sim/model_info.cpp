@@ -42,6 +42,9 @@ int ModelInfo::sensor(const std::string& wanted) const {
 int ModelInfo::geom(const std::string& wanted) const {
   return find_named(geoms, wanted, "geom");
 }
+int ModelInfo::site(const std::string& wanted) const {
+  return find_named(sites, wanted, "site");
+}
 bool ModelInfo::is_fixed(int link) const {
   COHORT_CHECK(link >= 0 && link < static_cast<int>(links.size()), "link {} of {}", link, links.size());
   for (int k = link; k > 0; k = links[static_cast<std::size_t>(k)].parent) {

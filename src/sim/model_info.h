@@ -58,6 +58,13 @@ struct GeomInfo {
   std::string type;
   int link = 0;
 };
+/// A frame on a link.
+struct SiteInfo {
+  std::string name;
+  int link = 0;
+  std::array<double, 3> pos{0, 0, 0};      ///< m, in the link's frame
+  std::array<double, 4> quat{1, 0, 0, 0};  ///< w x y z, likewise
+};
 struct KeyframeInfo {
   std::string name;
   double time = 0;
@@ -66,7 +73,7 @@ struct KeyframeInfo {
   std::vector<std::uint8_t> hold_later;  ///< (actuators) 1: not ActuatorInfo::holds_at_once, in this state
 };
 
-/// How many there are of what is addressed by nobody.
+/// How many there are, also of what nobody addresses.
 struct PartCounts {
   std::int64_t sites = 0, tendons = 0, equalities = 0, pairs = 0, exclusions = 0, meshes = 0, height_fields = 0,
                cameras = 0;
@@ -88,6 +95,7 @@ struct ModelInfo {
   std::vector<ActuatorInfo> actuators;
   std::vector<SensorInfo> sensors;
   std::vector<GeomInfo> geoms;
+  std::vector<SiteInfo> sites;
   std::vector<KeyframeInfo> keyframes;
   PartCounts parts;                    ///< for who looks at the model
   std::vector<EntityInfo> entities;    ///< of a model that a scene saved
@@ -102,6 +110,7 @@ struct ModelInfo {
   int actuator(const std::string& wanted) const;
   int sensor(const std::string& wanted) const;
   int geom(const std::string& wanted) const;
+  int site(const std::string& wanted) const;
   /// Also by its index, "0", where no keyframe has that name: files leave names out.
   int keyframe(const std::string& wanted) const;
   /// "keyframe `home`", or "keyframe 2" of one without a name.

@@ -35,4 +35,7 @@ class Actor {
 /// Uniform actions between the task's bounds, a function of (seed, the episode's seed, step).
 std::unique_ptr<Actor> make_random_actor(std::uint64_t seed);
 
+/// Zeros, between the task's bounds: a robot whose actions are differences to its default pose stands.
+std::unique_ptr<Actor> make_zero_actor();
+
 }  // namespace cohort::tasks

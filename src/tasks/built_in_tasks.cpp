@@ -1,12 +1,14 @@
 #include "tasks/built_in_tasks.h"
 
+#include "tasks/file/task_file.h"
 #include "tasks/push_t/push_t_task.h"
 
 namespace cohort::tasks {
 
 void register_built_in_tasks() {
   register_push_t();
-  register_cartpole();
+  register_library_task("cartpole-balance.yaml");
+  register_library_task("cartpole-swingup.yaml");
   register_open_drawer();
   register_peg_in_hole();
   register_pick_and_place();
@@ -15,6 +17,7 @@ void register_built_in_tasks() {
   register_stack();
   register_quadruped();
   register_gymnasium_tasks();
+  register_aloha_tasks();
   libero::register_libero_tasks();
 }
 

@@ -7,7 +7,6 @@ namespace cohort::tasks {
 void register_built_in_tasks();
 
 // One for each file of suite/.
-void register_cartpole();
 void register_open_drawer();
 void register_peg_in_hole();
 void register_pick_and_place();
@@ -19,6 +18,7 @@ void register_stack();
 void register_quadruped();
 /// gymnasium/
 void register_gymnasium_tasks();
+void register_aloha_tasks();
 namespace libero {
 /// libero/
 void register_libero_tasks();

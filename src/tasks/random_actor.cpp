@@ -41,7 +41,25 @@ class RandomActor final : public Actor {
   std::vector<Episode> episodes_;
 };
 
+class ZeroActor final : public Actor {
+ public:
+  std::string name() const override { return "zero"; }
+  void begin(std::span<const std::int32_t>, std::span<const std::uint64_t>, const std::string&) override {}
+  void act(Task& task, std::span<const std::int32_t> envs, ArrayView actions) override {
+    const ActionSpec& spec = task.spec().action;
+    const auto width = static_cast<std::size_t>(spec.width());
+    const std::span<float> rows = actions.span<float>();
+    for (const std::int32_t env : envs)
+      for (std::size_t i = 0; i < width; ++i)
+        rows[static_cast<std::size_t>(env) * width + i] = std::clamp(0.0f, spec.low[i], spec.high[i]);
+  }
+};
+
 }  // namespace
+
+std::unique_ptr<Actor> make_zero_actor() {
+  return std::make_unique<ZeroActor>();
+}
 
 std::unique_ptr<Actor> make_random_actor(std::uint64_t seed) {
   return std::make_unique<RandomActor>(seed);

@@ -38,4 +38,25 @@ void use_library_of_run(const std::string& path, bool own_task) {
     use_kept_task(json["task"].get<std::string>(), file.parent_path(), !own_task);
 }
 
+TaskOfRun task_of_run(const std::string& path) {
+  const fs::path file = configuration_of(path);
+  if (file.empty()) return {};
+  const config::Json json = config::Json::parse(read_file(file), nullptr, false);
+  const auto of_section = [](const config::Json& section) {
+    TaskOfRun found;
+    const auto text_of = [&](const char* name) {
+      return section.contains(name) && section[name].is_string() ? section[name].get<std::string>() : std::string();
+    };
+    if (!section.is_object()) return found;
+    found.name = text_of("task");
+    found.engine = text_of("engine");
+    if (section.contains("task_settings") && section["task_settings"].is_array())
+      for (const config::Json& setting : section["task_settings"])
+        if (setting.is_string()) found.settings.push_back(setting.get<std::string>());
+    return found;
+  };
+  const TaskOfRun found = of_section(json);
+  return found.name.empty() && json.is_object() && json.contains("rollout") ? of_section(json.at("rollout")) : found;
+}
+
 }  // namespace cohort::tasks

@@ -308,6 +308,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   std::vector<std::string> names;
   for (const FieldSpec& field : spec.observations) names.push_back(field.name);
   field_names_.assign(std::move(names));
+  metrics_.resize(n * spec.metrics.size());
   term_names_.assign(spec.reward_terms);
   start_qpos_.resize(1, as_size(nq_)), start_qvel_.resize(1, as_size(nv_)), start_ctrl_.resize(1, as_size(nu_));
   start_mocap_pos_.resize(1, 3 * as_size(model.nmocap)), start_mocap_quat_.resize(1, 4 * as_size(model.nmocap));
@@ -444,7 +445,19 @@ EnvState SceneTask::state(int env) const {
           contacts_.empty() ? std::span<const sim::Contact>() : contacts_[e]};
 }
 
+HostRows SceneTask::host_rows() {
+  return {observations_, actions_, reward_, terms_, metrics_, success_, terminated_, truncated_, broken_, steps_};
+}
+
+void SceneTask::bring() {
+  if (!newer_there_) return;
+  newer_there_ = false;
+  there_->bring(host_rows());
+  say_stop();
+}
+
 void SceneTask::gather() {
+  if (there_) return;
   sim::Engine& engine = scene_.engine();
   view_qpos_ = engine.host_view(Field::kQpos, Access::kRead);
   view_qvel_ = engine.host_view(Field::kQvel, Access::kRead);
@@ -470,15 +483,19 @@ void SceneTask::read_state() {
   std::vector<std::int32_t> all(as_size(n_));
   std::iota(all.begin(), all.end(), 0);
   for (std::int64_t& moment : moments_) ++moment;
-  observe_some(all);
+  observe_where_computed(all);
   throw_if_wrong();
 }
 
 void SceneTask::visit_state(StateVisitor& state) {
+  bring();
   visit_engine(state, scene_.engine());
   if (state.loads()) {
     gather();
-    for (int env = 0; env < n_; ++env) gather_env(env), find_contacts(env), ++moments_[as_size(env)];
+    for (int env = 0; env < n_; ++env) {
+      if (!there_) gather_env(env), find_contacts(env);
+      ++moments_[as_size(env)];
+    }
   }
   // A physics step has left them, which the state alone does not tell.
   state.add("task.derived", derived_);
@@ -489,6 +506,7 @@ void SceneTask::visit_state(StateVisitor& state) {
   state.add("task.action", actions_);
   state.add("task.reward", reward_);
   state.add("task.reward_terms", terms_);
+  if (!metrics_.empty()) state.add("task.metrics", metrics());
   state.add("task.success", success_);
   state.add("task.terminated", terminated_);
   state.add("task.truncated", truncated_);
@@ -497,6 +515,10 @@ void SceneTask::visit_state(StateVisitor& state) {
     state.add("observation." + spec().observations[f].name, observations_[f]);
   visit_variables(state);
   if (!state.loads()) return;
+  if (there_) {
+    there_->take(host_rows());
+    return;
+  }
   // What refresh() works out of variables and state is worked out anew; what it counts is put back.
   for (int env = 0; env < n_; ++env)
     if (!broken_[as_size(env)]) refresh(env, this->state(env));
@@ -512,12 +534,17 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
   sim::Engine& engine = scene_.engine();
   engine.reset(envs);
   const sim::ModelInfo& model = scene_.info();
-  const ArrayView qpos = engine.host_view(Field::kQpos, Access::kWrite);
-  const ArrayView qvel = engine.host_view(Field::kQvel, Access::kWrite);
-  const ArrayView ctrl = engine.host_view(Field::kCtrl, Access::kWrite);
-  const ArrayView act = engine.host_view(Field::kAct, Access::kWrite);
-  const ArrayView mocap_pos = engine.host_view(Field::kMocapPos, Access::kWrite);
-  const ArrayView mocap_quat = engine.host_view(Field::kMocapQuat, Access::kWrite);
+  // In the engine's fields; of what is computed on a device in rows that go there, of these environments alone.
+  constexpr Field kStarts[] = {Field::kQpos, Field::kQvel,     Field::kCtrl,
+                               Field::kAct,  Field::kMocapPos, Field::kMocapQuat};
+  std::array<std::vector<float>, std::size(kStarts)> rows_there;
+  std::array<ArrayView, std::size(kStarts)> starts;
+  for (std::size_t f = 0; f < starts.size(); ++f) {
+    const std::int64_t size = sim::field_size(model, kStarts[f]), count = std::ssize(envs);
+    if (there_) rows_there[f].resize(as_size(count * size));
+    starts[f] = there_ ? make_view(rows_there[f].data(), {count, size}) : engine.host_view(kStarts[f], Access::kWrite);
+  }
+  const auto& [qpos, qvel, ctrl, act, mocap_pos, mocap_quat] = starts;
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
     const auto e = as_size(env);
@@ -541,12 +568,13 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
       if (!rows->intact(0))
         found_wrong(
             format("start() writes beyond the {} numbers of start.{}, which count from 0", rows->width(), name));
-    write_row(qpos, env, begin.qpos);
-    write_row(qvel, env, begin.qvel);
-    write_row(ctrl, env, begin.ctrl);
-    if (key) write_row(act, env, key->act);
-    write_row(mocap_pos, env, begin.mocap_pos);
-    write_row(mocap_quat, env, begin.mocap_quat);
+    const int row = there_ ? static_cast<int>(i) : env;
+    write_row(qpos, row, begin.qpos);
+    write_row(qvel, row, begin.qvel);
+    write_row(ctrl, row, begin.ctrl);
+    if (key) write_row(act, row, key->act);
+    write_row(mocap_pos, row, begin.mocap_pos);
+    write_row(mocap_quat, row, begin.mocap_quat);
     std::copy(begin.ctrl.begin(), begin.ctrl.end(), ctrl_.row(e).begin());
     steps_[e] = 0;
     ++moments_[e];
@@ -557,10 +585,14 @@ void SceneTask::reset(std::span<const std::int32_t> envs, std::span<const std::u
     std::fill(terms, terms + static_cast<std::ptrdiff_t>(term_count_), 0.0f);
   }
   after_start(envs);
+  if (there_) {
+    for (std::size_t f = 0; f < starts.size(); ++f) there_->put(kStarts[f], rows_there[f]);
+    there_->begin(envs);
+  }
   // May change what the last step left in others, which they have read.
   if (!setup_.leaves.empty()) engine.forward_some(envs);
   gather();
-  observe_some(envs);
+  observe_where_computed(envs);
   throw_if_wrong();
   if (start_looked_at_) return;
   start_looked_at_ = true;
@@ -579,11 +611,24 @@ void SceneTask::read_action(int env) {
   }
 }
 
+void SceneTask::observe_where_computed(std::span<const std::int32_t> envs) {
+  if (!there_) return observe_some(envs);
+  there_->observe(envs);
+  newer_there_ = true;
+}
+
+void SceneTask::step_there(ArrayView actions) {
+  there_->step(actions, substeps_, evaluates_);
+  for (std::size_t e = 0; e < steps_.size(); ++e) ++steps_[e], ++moments_[e];
+  newer_there_ = true;
+}
+
 void SceneTask::step(ArrayView actions) {
-  given_ = actions.span<float>();
-  COHORT_CHECK(given_.size() == actions_.size(), "{} actions: {} environments of {} numbers are needed", given_.size(),
-               n_, setup_.spec.action.width());
+  COHORT_CHECK(as_size(actions.size()) == actions_.size(), "{} actions: {} environments of {} numbers are needed",
+               actions.size(), n_, setup_.spec.action.width());
   before_step();
+  if (there_) return step_there(actions);
+  given_ = actions.span<float>();
   sim::Engine& engine = scene_.engine();
   if (engine.has_parts() && !evaluates_ && !setup_.contacts) {
     // A thread takes its environments through the whole control period.
@@ -623,6 +668,7 @@ void SceneTask::say_stop() {
 ArrayView SceneTask::observation(std::size_t field) {
   COHORT_CHECK(field < observations_.size(), "{} observes {} fields: there is no field {}", spec().name,
                observations_.size(), field);
+  bring();
   std::array<std::int64_t, kMaxRank> shape{n_};
   const std::vector<std::int64_t>& own = spec().observations[field].shape;
   std::copy(own.begin(), own.end(), shape.begin() + 1);

@@ -17,6 +17,7 @@
 /// their environment's and throw nothing. A name that the spec does not have, and a write beyond an observation's field,
 /// the reward's terms, the controls or what start() is given, is found: the step or the reset throws Error with its name.
 /// Observations, actions and the like are in host memory (device() is the CPU), also where the engine computes on a GPU.
+/// Only a task that computes its environments there, too (on_device()), has them in the device's memory as well.
 #pragma once
 #include <array>
 #include <atomic>
@@ -34,6 +35,7 @@
 #include "tasks/actor.h"
 #include "tasks/guarded_rows.h"
 #include "tasks/name_table.h"
+#include "tasks/scene_on_device.h"
 #include "tasks/task.h"
 #include "tasks/task_fields.h"
 
@@ -138,12 +140,14 @@ class SceneTask : public Task {
   void reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) final;
   void step(ArrayView actions) final;
   ArrayView observation(std::size_t field) final;
-  ArrayView reward() final { return make_view(reward_.data(), {n_}); }
-  ArrayView success() final { return make_view(success_.data(), {n_}); }
-  ArrayView terminated() final { return make_view(terminated_.data(), {n_}); }
-  ArrayView truncated() final { return make_view(truncated_.data(), {n_}); }
-  ArrayView broken() final { return make_view(broken_.data(), {n_}); }
-  ArrayView reward_terms() final { return make_view(terms_.data(), {n_, term_count_}); }
+  ArrayView reward() final { return bring(), make_view(reward_.data(), {n_}); }
+  ArrayView success() final { return bring(), make_view(success_.data(), {n_}); }
+  ArrayView terminated() final { return bring(), make_view(terminated_.data(), {n_}); }
+  ArrayView truncated() final { return bring(), make_view(truncated_.data(), {n_}); }
+  ArrayView broken() final { return bring(), make_view(broken_.data(), {n_}); }
+  ArrayView reward_terms() final { return bring(), make_view(terms_.data(), {n_, term_count_}); }
+  ArrayView metrics() final { return bring(), make_view(metrics_.data(), {n_, std::ssize(spec().metrics)}); }
+  OnDevice* on_device() final { return there_.get(); }
   /// Cameras of the model; drawn when first asked for, by the renderer that TaskSettings::pictures names.
   ArrayView picture(const std::string& camera, std::span<const std::int32_t> envs) final;
   /// By a renderer of its own.
@@ -280,10 +284,20 @@ class SceneTask : public Task {
   std::span<const std::int64_t> steps() const { return steps_; }
   /// (n_envs, elements) of a field, to be written.
   std::span<float> observation_values(std::size_t field) { return observations_[field]; }
+  /// (n_envs, metrics) of the spec's metrics, to be written after a step.
+  std::span<float> metric_values() { return metrics_; }
   /// An environment's judgement, and its terms of the dense reward before SceneTaskSettings::reward_scales: as many as
   /// the spec's, or none with a sparse reward.
   void judged(int env, Judgement judgement, std::span<const float> terms);
   bool is_sparse() const { return sparse_; }
+
+  /// From now on environments are computed by this, on the engine's device, and none of control_range(), finish_range(),
+  /// views_taken() and observe_some() is called; start(), before_reset(), after_start() and before_step() are, of which
+  /// the first writes what goes there. Called at the end of the constructor of a task that is by_range.
+  void compute_on(std::unique_ptr<SceneOnDevice> there) { there_ = std::move(there); }
+  /// Factors on the terms of the reward; empty: 1.
+  const std::vector<float>& term_scales() const { return term_scale_; }
+  bool clips_actions() const { return setup_.clip_actions; }
 
   /// The action of who can do the task; a function of the state alone, so that it takes up any situation.
   virtual void expert(int, const EnvState&, std::span<float>) {}
@@ -298,6 +312,11 @@ class SceneTask : public Task {
 
  private:
   void find_contacts(int env);
+  /// What the device computes, to host memory, where it is newer there.
+  void bring();
+  HostRows host_rows();
+  void step_there(ArrayView actions);
+  void observe_where_computed(std::span<const std::int32_t> envs);
   /// The named field, or one beyond the last, which is an error of the step.
   std::size_t field_of(Name name, std::size_t& next);
   /// Keeps the first text of what a task's function did wrong, from any thread, for throw_if_wrong().
@@ -354,7 +373,7 @@ class SceneTask : public Task {
   std::vector<std::size_t> observation_width_;
   std::vector<GuardedRows<float>> observation_rows_;  // of each field, where writes are watched; else empty
   GuardedRows<float> term_rows_;                      // as judge() writes them
-  std::vector<float> reward_, terms_, actions_;
+  std::vector<float> reward_, terms_, metrics_, actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
   std::vector<std::int64_t> steps_;
   std::vector<double> qpos_, qvel_;  // (n, nq), (n, nv)
@@ -365,6 +384,8 @@ class SceneTask : public Task {
   std::vector<std::vector<sim::Contact>> contacts_;  // of each environment
   NameTable field_names_, term_names_;
   GuardedRows<double> start_qpos_, start_qvel_, start_ctrl_, start_mocap_pos_, start_mocap_quat_;  // a row each
+  std::unique_ptr<SceneOnDevice> there_;  // null: environments are computed here
+  bool newer_there_ = false;              // than what bring() brought
   std::atomic<bool> wrong_ = false;
   std::mutex wrong_mutex_;
   std::string wrong_text_;

@@ -21,6 +21,10 @@ ArrayView Task::reward_terms() {
   return make_view(static_cast<float*>(nullptr), {n_envs(), 0});
 }
 
+ArrayView Task::metrics() {
+  return make_view(static_cast<float*>(nullptr), {n_envs(), 0});
+}
+
 TaskContract Task::contract() {
   return {};
 }

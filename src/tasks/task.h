@@ -34,6 +34,7 @@ class Fields;
 namespace cohort::tasks {
 
 class Actor;
+class OnDevice;
 struct TaskContract;
 
 struct ActionSpec {
@@ -44,6 +45,12 @@ struct ActionSpec {
   /// the numbers another meaning.
   std::string field = "action";
   std::int64_t width() const { return static_cast<std::int64_t>(names.size()); }
+};
+
+/// A number that a task shows of its environments beside the reward: how far a speed is from the commanded one.
+struct MetricSpec {
+  std::string name;
+  bool at_end = false;  ///< what counts is the value with which an episode ends; else the mean over control steps
 };
 
 /// What there is to know about a task without running it.
@@ -59,6 +66,7 @@ struct TaskSpec {
   std::vector<std::string> reward_terms;  ///< parts that the reward is the sum of; empty: it has none
   /// The most that each term can be in a step; 0: it is not known. Empty: of none.
   std::vector<float> reward_best = {};
+  std::vector<MetricSpec> metrics = {};
   /// Engine and renderer that the task takes where none is asked for.
   std::string engine = "batched", renderer = "raycast";
   bool has_expert = false;
@@ -86,6 +94,9 @@ struct TaskSettings {
   PictureSettings pictures;
   /// key=value of the task's own settings, e.g. reward=sparse; `cohort tasks NAME` lists them.
   std::vector<std::string> overrides;
+  /// For a learner: curricula go on from episode to episode. Otherwise an episode depends on its seed alone, at a
+  /// curriculum's end, so that an evaluation has the same figures whatever runs beside it.
+  bool learning = false;
   std::string registered_name = "";  ///< under which make_task() was asked for it, for messages
 };
 
@@ -118,6 +129,12 @@ class Task : public Observations {
   virtual ArrayView broken() = 0;
   /// (n_envs, terms) float32 of spec().reward_terms, whose sum the reward is.
   virtual ArrayView reward_terms();
+  /// (n_envs, metrics) float32 of spec().metrics, of the last step.
+  virtual ArrayView metrics();
+
+  /// Where the environments are in a device's memory (tasks/on_device.h): then step() takes actions there, too, and
+  /// copies nothing to the host. Null: device()'s memory is all there is.
+  virtual OnDevice* on_device() { return nullptr; }
 
   /// The present picture of one environment for a video, upright: (height, width, 3) uint8 in host memory, valid until
   /// the next call. What picture() gives stays the same to the bit. A task that draws at one size only shows that,

@@ -110,7 +110,8 @@ TEST_F(EvaluateLibero, WhatCannotBeDoneIsSaid) {
                  "is no folder");
   expect_refused(cohort(benchmark({"--num_tasks", "4", "--policy", "expert"})), 1, "holds 3 of the 90 tasks");
   expect_refused(cohort(benchmark({"--policy", "expert"})), 1, "has no expert");
-  expect_refused(cohort(benchmark({"--policy", "random", "--task", "reach"})), 2, "either --task or --benchmark");
+  expect_refused(cohort(benchmark({"--policy", "random", "--task", "reach"})), 2,
+                 "--task and --benchmark: one of them");
   expect_refused(cohort({"evaluate", "--task", "reach", "--policy", "random", "--num_tasks", "1"}), 2,
                  "goes with --benchmark");
   expect_refused(cohort(benchmark({"--num_tasks", "1", "--policy", "random", "--max_steps", "700"})), 1,

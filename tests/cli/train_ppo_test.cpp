@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -49,6 +50,59 @@ TEST_F(TrainPpo, ARunEndsWhereItsReturnIsReachedAndSaysTheTermsAsOftenAsToldTo) 
   const Outcome not_reached = train("short", {"max_iterations=5", "task_settings=[horizon=16]", "stop_at_return=1e6"});
   ASSERT_EQ(not_reached.code, 0) << not_reached.err;
   EXPECT_EQ(lines_of(text_of(latest("short") / "metrics.jsonl")).size(), 5u);
+}
+
+TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
+  for (const char* robot : {"quadruped", "cartpole"}) {
+    const std::string file = (folder_.path() / (std::string(robot) + "_new.yaml")).string();
+    const Outcome written = run({cohort_path(), "tasks", "new", file, "--robot",
+                                 COHORT_SOURCE_DIR "/examples/tasks/" + std::string(robot) + ".xml"});
+    ASSERT_EQ(written.code, 0) << written.err;
+    EXPECT_NE(written.out.find("cohort train ppo task=" + file), std::string::npos) << written.out;
+    const Outcome trained = train(robot, {"max_iterations=2"}, file);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_EQ(lines_of(text_of(latest(robot) / "metrics.jsonl")).size(), 2u);
+  }
+}
+
+TEST_F(TrainPpo, ATasksOwnMetricsAreInTheLogAndPlayIsWhatEvaluateIsAskedFor) {
+  const std::string model = COHORT_SOURCE_DIR "/examples/tasks/cartpole.xml",
+                    file = (folder_.path() / "pole.yaml").string();
+  std::ofstream(file) << "scene: {robot: {mjcf: " << model << "}}\n"
+                      << R"yaml(
+simulation: {control_period: 0.02, episode_length_s: 0.2}
+actions: {push: {type: joint_effort, joints: slider}}
+observations: {policy: {joint_pos: {}, joint_vel: {}}}
+rewards: {alive: {formula: 1, per_second: false}}
+metrics:
+  steps: step
+  length: {formula: step, reduce: last}
+  speed: norm(joint_vel)
+play: {rewards: {alive: {formula: 7}}}
+)yaml";
+  const Outcome trained = train("pole", {"max_iterations=2", "log_interval=1"}, file);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto last = parse_json(lines_of(text_of(latest("pole") / "metrics.jsonl")).back());
+  // Episodes of ten steps: steps 1 to 10, in whatever part of them.
+  EXPECT_GT(last["rl/metric/steps"].get<double>(), 1);
+  EXPECT_LT(last["rl/metric/steps"].get<double>(), 10);
+  EXPECT_NEAR(last["rl/metric/length"].get<double>(), 10, 1e-9);
+  EXPECT_GT(last["rl/metric/speed"].get<double>(), 0);
+  const std::string log = text_of(latest("pole") / "training.log");
+  EXPECT_NE(log.find("metrics: steps "), std::string::npos) << log;
+  const auto evaluated = [&](const Words& more) {
+    Words words{cohort_path(), "evaluate", "--task", file, "--policy", "random", "--episodes", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, {{"OMP_NUM_THREADS", "1"}});
+  };
+  const Outcome as_trained = evaluated({}), shown = evaluated({"--play"});
+  ASSERT_EQ(as_trained.code, 0) << as_trained.err;
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_NE(as_trained.out.find("10.0"), std::string::npos) << as_trained.out;
+  EXPECT_NE(shown.out.find("70.0"), std::string::npos) << shown.out;
+  const Outcome refused = run({cohort_path(), "evaluate", "--task", "reach", "--policy", "random", "--play"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--play: reach is no task's file"), std::string::npos) << refused.err;
 }
 
 TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnAsItWas) {
@@ -501,6 +555,11 @@ TEST_F(TrainPpo, EvaluationSaysInWhatItsTaskDiffersFromTheOneThatWasLearnt) {
   EXPECT_FALSE(contains(evaluated(latest("set"), {"--task", "cartpole-balance", "--engine", "mujoco", "horizon=40",
                                                   "end_on_success=false", "reward_scales=[upright:2]"}),
                         "it has learnt"));
+  // Where none is named, it is the run's own, as it was learnt; what is typed beats it.
+  const std::string own = evaluated(latest("set"), {});
+  EXPECT_TRUE(contains(own, "task cartpole-balance horizon=40")) << own;
+  EXPECT_FALSE(contains(own, "it has learnt with")) << own;
+  EXPECT_TRUE(contains(evaluated(latest("set"), {"horizon=30"}), "it has learnt with horizon=40; here horizon=30"));
 }
 
 TEST_F(TrainPpo, AFinishedRunIsLeftAsItWas) {

@@ -62,5 +62,28 @@ TEST(Benchmark, TheTableHasALinePerTaskAndOneForAll) {
   EXPECT_EQ(csv.find("benchmark,task,policy,seed,"), 0u);
 }
 
+TEST(Benchmark, VariantsHaveALinePerPerturbationWithItsOwnInterval) {
+  std::vector<TaskResult> results = two_tasks(), more = two_tasks();
+  results.insert(results.end(), more.begin(), more.end());
+  results[0].perturbation = results[3].perturbation = "camera", results[1].perturbation = "light";
+  const BenchmarkHead head{
+      .benchmark = "lines", .tasks_of_benchmark = 9, .first_seed = 4, .episodes = 5, .max_steps = 40};
+  const auto groups = by_perturbation(results);
+  ASSERT_EQ(groups.size(), 2u);  // the third task is no variant
+  EXPECT_EQ(groups[0].first, "camera");
+  EXPECT_EQ(groups[0].second.size(), 2u);
+  const config::Json json = to_json(head, results), &camera = json.at("perturbations").at(0);
+  EXPECT_EQ(camera.at("tasks"), 2);
+  EXPECT_EQ(camera.at("policies").at(0).at("episodes"), 10);
+  EXPECT_EQ(camera.at("policies").at(0).at("successes"), 9);
+  EXPECT_NEAR(camera.at("policies").at(0).at("interval").at(1).get<double>(), wilson_interval(9, 10).high, 1e-12);
+  EXPECT_EQ(json.at("perturbations").at(1).at("policies").at(0).at("successes"), 4);
+  EXPECT_EQ(json.at("tasks").at(1).at("perturbation"), "light");
+  const std::string text = text_table(head, results);
+  EXPECT_NE(text.find("camera, 2 tasks"), std::string::npos) << text;
+  EXPECT_NE(text.find("light, 1 task "), std::string::npos) << text;
+  EXPECT_FALSE(to_json(head, two_tasks()).contains("perturbations"));
+}
+
 }  // namespace
 }  // namespace cohort::eval

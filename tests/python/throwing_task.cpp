@@ -44,7 +44,7 @@ class Throwing final : public tasks::Task {
 }  // namespace
 
 extern "C" void cohort_register_tasks() {
-  tasks::register_task({.name = "throws-in-step", .summary = "a step that fails", .make = [](const tasks::TaskSettings& s) {
-                          return std::make_unique<Throwing>(s.n_envs);
-                        }});
+  tasks::register_task({.name = "throws-in-step",
+                        .summary = "a step that fails",
+                        .make = [](const tasks::TaskSettings& s) { return std::make_unique<Throwing>(s.n_envs); }});
 }

@@ -89,7 +89,8 @@ TEST_F(InverseKinematics, OneAxisAlignedLeavesTheTurnAboutIt) {
   const Kinematics::Pose is = scene_.kinematics().at(found.qpos).link_pose(hand_),
                          was = scene_.kinematics().at(posture(3)).link_pose(hand_);
   double along = 0, across = 0;
-  for (std::size_t i = 0; i < 3; ++i) along += is.rot[3 * i + 2] * was.rot[3 * i + 2], across += is.rot[3 * i] * was.rot[3 * i];
+  for (std::size_t i = 0; i < 3; ++i)
+    along += is.rot[3 * i + 2] * was.rot[3 * i + 2], across += is.rot[3 * i] * was.rot[3 * i];
   EXPECT_GT(along, std::cos(6e-3));
   EXPECT_LT(across, 0.999) << "the last joint has no reason to turn as the posture had it";
 }

@@ -92,9 +92,14 @@ TEST(SuiteMap, LiberosDictionaryIsReadAsDataAndNothingElseIs) {
       read_suite_map("import os\nlibero_task_map = {\n  'a': [\"x\", 'y'],  # two\n  \"b\": [],\n}\n", "m.py");
   EXPECT_EQ(map, (SuiteMap{{"a", {"x", "y"}}, {"b", {}}}));
   for (const char* text : {"libero_task_map = {'a': os.listdir()}", "libero_task_map = {'a': ['x'", "x = {}",
-                           "libero_task_map = {'a': ['../../x']}", "libero_task_map = {'a': ['x' 'y']}",
+                           "libero_task_map = {'a': ['../../x']}", "libero_task_map = {'a': ['x' y]}",
                            "libero_task_map", "libero_task_map = {'a': ['x\\n']}", ""})
     EXPECT_TRUE(message_of([&] { read_suite_map(text, "m.py"); }).starts_with("m.py: ")) << text;
+}
+
+TEST(SuiteMap, AMissingCommaBetweenTwoTasksIsReadAsTwoTasks) {
+  const SuiteMap map = read_suite_map("libero_task_map = {\n 'a': [\n 'x(1)'\n 'y(2)',\n 'z' ],\n}\n", "m.py");
+  EXPECT_EQ(map, (SuiteMap{{"a", {"x(1)", "y(2)", "z"}}}));
 }
 
 TEST(NumpyRandom, TheNumbersOfNumpysLegacyGenerator) {

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import torch
 from mjlab.envs.mdp import observations, rewards, terminations
 from mjlab.tasks.velocity.mdp import observations as velocity_observations
+from mjlab.sensor import TerrainHeightSensor
 from mjlab.tasks.velocity.mdp import rewards as velocity
 from mjlab.utils.lab_api import math as lab
 
@@ -34,6 +35,19 @@ class Sensor(SimpleNamespace):
         return self.first_contact
 
 
+class Heights(TerrainHeightSensor):
+    """What mjlab's terms read of the sensor below each foot."""
+
+    data = None
+    num_frames = 4
+
+    def __init__(self, heights):
+        self.data = SimpleNamespace(heights=heights)
+
+
+SITE = [0.01, -0.02, -0.2]  # m, of each foot's site in the frame of its shin
+
+
 def state():
     qpos = torch.zeros(ENVS, 19)
     qpos[:, :3] = uniform(-1, 1, ENVS, 3)
@@ -50,8 +64,21 @@ def state():
     }
 
 
+def shins():
+    """Poses and velocities of the links that the feet's sites are on; drawn apart, so that the states stay as they were."""
+    quat = torch.nn.functional.normalize(torch.randn(ENVS, 4, 4), dim=-1)
+    return {
+        "shin_pos": uniform(-0.2, 0.6, ENVS, 4, 3),
+        "shin_quat": quat,
+        "shin_twist": uniform(-1, 1, ENVS, 4, 6),
+    }
+
+
 def main():
     states = [state() for _ in range(STEPS)]
+    for s in states:
+        s.update(shins())
+    swing = None
     expected = []
     air = torch.zeros(ENVS, 4)
     touched = None
@@ -84,10 +111,14 @@ def main():
             gravity_vec_w=down,
             projected_gravity_b=lab.quat_apply_inverse(quat, down),
         )
+        arm = lab.quat_apply(s["shin_quat"], torch.tensor(SITE).expand(ENVS, 4, 3))
+        site_pos = s["shin_pos"] + arm
+        data.site_lin_vel_w = s["shin_twist"][..., :3] + torch.linalg.cross(s["shin_twist"][..., 3:], arm)
         joints = [f"j{i}" for i in range(12)]
         asset = SimpleNamespace(data=data, find_joints=lambda names: (list(range(12)), joints))
         every = SimpleNamespace(
-            name="robot", joint_ids=slice(None), actuator_ids=slice(None), body_ids=[0], joint_names=(".*",)
+            name="robot", joint_ids=slice(None), actuator_ids=slice(None), body_ids=[0], site_ids=slice(None),
+            joint_names=(".*",),
         )
         feet = Sensor(
             data=SimpleNamespace(
@@ -100,7 +131,7 @@ def main():
             device="cpu",
             step_dt=DT,
             extras={"log": {}},
-            scene={"robot": asset, "feet": feet},
+            scene={"robot": asset, "feet": feet, "heights": Heights(site_pos[..., 2])},
             command_manager=SimpleNamespace(get_command=lambda name: s["command"]),
             action_manager=SimpleNamespace(action=actions[0], prev_action=actions[1], prev_prev_action=actions[2]),
         )
@@ -137,6 +168,12 @@ def main():
             "bad_orientation": terminations.bad_orientation(env, 0.8, every).float(),
             "root_height_below_minimum": terminations.root_height_below_minimum(env, 0.1, every).float(),
         }
+        values["foot_height"] = velocity_observations.foot_height(env, "heights")
+        values["feet_clearance"] = velocity.feet_clearance(env, 0.1, "heights", "twist", 0.3, every)
+        values["feet_slip"] = velocity.feet_slip(env, "feet", "twist", 0.3, every)
+        if swing is None:  # it remembers
+            swing = velocity.feet_swing_height(SimpleNamespace(params={"height_sensor_name": "heights"}), env)
+        values["feet_swing_height"] = swing(env, "feet", "heights", 0.1, "twist", 0.3)
         upright = SimpleNamespace(_asset_cfg=every)
         values["upright"] = velocity.upright.__call__(upright, env, std=0.45, asset_cfg=SimpleNamespace(name="robot", body_ids=[]))
         params = dict(

@@ -24,12 +24,15 @@ constexpr const char* kTerms = R"yaml({
   "observations": {"policy": {
     "base_lin_vel": {}, "base_ang_vel": {}, "projected_gravity": {}, "joint_pos_rel": {}, "joint_vel_rel": {},
     "last_action": {}, "foot_air_time": {"feet": ".*_foot"}, "foot_contact": {"feet": ".*_foot"},
-    "foot_contact_forces": {"feet": ".*_foot"}}},
+    "foot_contact_forces": {"feet": ".*_foot"}, "foot_height": {"sites": ".*_sole"}}},
   "rewards": {
     "track_linear_velocity": {"std": 0.5}, "track_angular_velocity": {"std": 0.70710678}, "flat_orientation_l2": {},
     "body_angular_velocity_penalty": {}, "joint_torques_l2": {}, "joint_vel_l2": {}, "action_rate_l2": {},
     "action_acc_l2": {}, "joint_pos_limits": {}, "posture": {"std": {".*": 0.4}}, "electrical_power_cost": {},
     "feet_air_time": {"feet": ".*_foot", "threshold_min": 0.01, "threshold_max": 0.05, "command_threshold": 0.5},
+    "feet_clearance": {"sites": ".*_sole", "target_height": 0.1, "command_threshold": 0.3},
+    "feet_slip": {"feet": ".*_foot", "sites": ".*_sole", "command_threshold": 0.3},
+    "feet_swing_height": {"feet": ".*_foot", "sites": ".*_sole", "target_height": 0.1, "command_threshold": 0.3},
     "soft_landing": {"feet": ".*_foot", "command_threshold": 0.05}, "upright": {"std": 0.45},
     "variable_posture": {"std_standing": 0.1, "std_walking": 0.3, "std_running": 0.6, "walking_threshold": 0.3,
                          "running_threshold": 1.2},
@@ -41,7 +44,15 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   const auto fixture =
       nlohmann::json::parse(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/tasks/mjlab_terms.json"));
   std::string text = kTerms;
-  text.replace(text.find("MODEL"), 5, std::string(COHORT_SOURCE_DIR) + "/examples/tasks/quadruped.xml");
+  // The dog with a site at each foot.
+  const testing::TemporaryFolder folder;
+  std::string model = read_file(std::string(COHORT_SOURCE_DIR) + "/examples/tasks/quadruped.xml");
+  for (const std::string& leg : std::vector<std::string>{"fl", "fr", "rl", "rr"})
+    model.insert(model.find("<geom name=\"" + leg + "_foot\""),
+                 "<site name=\"" + leg + "_sole\" pos=\"0.01 -0.02 -0.2\"/>");
+  const std::string path = (folder.path() / "dog.xml").string();
+  write_file_atomically(path, model);
+  text.replace(text.find("MODEL"), 5, path);
   config::Json content = config::Json::parse(text);
   for (auto& [name, term] : content["rewards"].items()) term["per_second"] = false;
   const FilePlan plan = plan_of_file("terms.json", content, false);
@@ -89,6 +100,8 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   for (std::size_t g = 0; g < info.geoms.size(); ++g)
     if (info.geoms[g].name.ends_with("_foot")) feet.push_back(g);
   ASSERT_EQ(feet.size(), 4u);
+  std::vector<std::size_t> shins;
+  for (const std::size_t foot : feet) shins.push_back(static_cast<std::size_t>(info.geoms[foot].link));
   const auto command = std::ranges::find(plan.judge_memories, "commands.twist", &terms::MemorySlot::name);
   ASSERT_NE(command, plan.judge_memories.end());
 
@@ -106,6 +119,12 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
       for (std::size_t i = 0; i < action.size(); ++i) put({ArrayPlace::kAction}, i, env, action[i]);
       for (std::size_t f = 0; f < 4; ++f)
         for (std::size_t i = 0; i < 3; ++i) put(field(sim::Field::kGeomForce), 6 * feet[f] + i, env, foot[3 * f + i]);
+      const std::vector<float> pos = row("shin_pos"), quat = row("shin_quat"), twist = row("shin_twist");
+      for (std::size_t f = 0; f < 4; ++f) {
+        for (std::size_t i = 0; i < 3; ++i) put(field(sim::Field::kLinkPos), 3 * shins[f] + i, env, pos[3 * f + i]);
+        for (std::size_t i = 0; i < 4; ++i) put(field(sim::Field::kLinkQuat), 4 * shins[f] + i, env, quat[4 * f + i]);
+        for (std::size_t i = 0; i < 6; ++i) put(field(sim::Field::kLinkTwist), 6 * shins[f] + i, env, twist[6 * f + i]);
+      }
       // The command of the step that is judged is what the last evaluation has kept.
       for (std::size_t i = 0; i < 3; ++i)
         memory[(static_cast<std::size_t>(command->first) + i) * kEnvs + env] = told[i];

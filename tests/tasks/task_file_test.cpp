@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "core/philox.h"
+#include "sim/kinematics.h"
 #include "support/process.h"
 #include "tasks/file/term_table.h"
 #include "tasks/registry.h"
@@ -436,7 +438,8 @@ observations:
     high: base.position[2]
 curriculum: {terrain_levels: {max_init_terrain_level: 2}}
 )yaml");
-  const auto task = make_task(file, {.n_envs = 40}), other = make_task(file, {.n_envs = 40});
+  const auto task = make_task(file, {.n_envs = 40, .learning = true}),
+             other = make_task(file, {.n_envs = 40, .learning = true});
   const auto level = [](Task& of) {
     const TaskState state = of.save();
     const auto array = std::ranges::find(state, "terrain.level", &StateArray::name);
@@ -471,6 +474,17 @@ curriculum: {terrain_levels: {max_init_terrain_level: 2}}
   EXPECT_EQ(level(*task), level(*other)) << "a saved level goes on elsewhere";
   const std::vector<std::int32_t> second = level(*task);
   for (std::size_t e = 0; e < 40; ++e) EXPECT_EQ(second[e], e < 20 ? first[e] + 1 : std::max(first[e] - 1, 0)) << e;
+
+  // Where nobody learns, an episode is a function of its seed, whatever was played before; all levels are drawn.
+  const auto shown = make_task(file, {.n_envs = 40});
+  begin(*shown, 0);
+  const std::vector<float> start = dynamic_cast<SceneTask&>(*shown).scene().get_qpos();
+  for (std::uint64_t t = 0; t < 3; ++t) step(*shown, t);
+  begin(*shown, 100), begin(*shown, 0);
+  EXPECT_EQ(dynamic_cast<SceneTask&>(*shown).scene().get_qpos(), start);
+  std::set<int> rows;
+  for (std::size_t e = 0; e < 40; ++e) rows.insert(static_cast<int>(std::lround(start[e * nq] / 4)));
+  EXPECT_EQ(rows.size(), 5u) << "patches of 4 m, five levels";
 }
 
 TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {
@@ -488,24 +502,149 @@ TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {
   EXPECT_EQ(seen_of(*before, 1), seen_of(*after, 1));
 }
 
+TEST_F(TaskFile, SitesStandAndMoveWithTheirLinks) {
+  std::string model = kHopper;
+  model.replace(model.find("<sensor>"), model.find("</mujoco>") - model.find("<sensor>"), "");
+  const auto put = [&](const char* before, const char* site) { model.insert(model.find(before), site); };
+  put("<geom name=\"left_foot\"", "<site name=\"left_sole\" pos=\"0.05 0.01 -0.43\" euler=\"0.3 -0.2 0.5\"/>");
+  put("<geom name=\"right_foot\"", "<site name=\"right_sole\" pos=\"0 0 -0.43\"/>");
+  put("<geom name=\"trunk\"", "<site name=\"origin\"/>");
+  write("hopper.xml", model);
+  const std::string file = write("sites.yaml", R"yaml(
+scene: {robot: {mjcf: hopper.xml}}
+simulation: {decimation: 4}
+actions: {legs: {type: joint_position}}
+commands: {twist: {ranges: {lin_vel_x: [1, 1]}}}
+observations:
+  policy:
+    pos: {term: site_pos_w, sites: ".*_sole"}
+    quat: {term: site_quat_w, sites: left_sole}
+    height: {term: foot_height, sites: ".*_sole"}
+    velocity: flat(site_velocity(".*_sole"))
+    turning: flat(site_angular_velocity("left_sole"))
+    origin: flat(site_position("origin") - base.position)
+rewards:
+  feet_slip: {feet: ".*_foot", sites: ".*_sole"}
+  feet_clearance: {sites: ".*_sole", target_height: 0.1}
+events:
+  place: {type: reset_root_state_uniform, pose_range: {x: [-0.5, 0.5], yaw: [-3, 3]}, velocity_range: {x: [-1, 1], yaw: [-1, 1]}}
+)yaml");
+  for (const char* engine : {"batched", "mujoco"}) {
+#ifdef __SANITIZE_THREAD__
+    if (std::string(engine) == "mujoco") continue;  // its thread pool is not instrumented
+#endif
+    const auto task = make_task(file, {.n_envs = 3, .engine = engine});
+    auto& scene = dynamic_cast<SceneTask&>(*task).scene();
+    begin(*task, 4);
+    const sim::Kinematics& kinematics = scene.kinematics();
+    for (std::uint64_t t = 0; t < 20; ++t) {
+      step(*task, t);
+      for (int env = 0; env < 3; ++env) {
+        const std::vector<float> qpos = scene.get_qpos({env}), qvel = scene.get_qvel({env});
+        const sim::Kinematics::Posture posture = kinematics.at(std::vector<double>(qpos.begin(), qpos.end()));
+        const auto e = static_cast<std::size_t>(env);
+        int foot = 0;
+        double slip = 0;
+        for (const char* name : {"left_sole", "right_sole"}) {
+          const int site = kinematics.site(name);
+          const sim::Kinematics::Pose pose = posture.site_pose(site);
+          const std::vector<int> dofs{0, 1, 2, 3, 4, 5, 6, 7};
+          std::vector<double> jacobian(6 * 8);
+          posture.site_jacobian(site, dofs, jacobian);
+          for (std::size_t i = 0; i < 3; ++i) {
+            EXPECT_NEAR(observed(*task, "pos")[6 * e + 3 * static_cast<std::size_t>(foot) + i], pose.pos[i], 2e-5);
+            double speed = 0, turning = 0;
+            for (std::size_t d = 0; d < 8; ++d) {
+              speed += jacobian[8 * i + d] * static_cast<double>(qvel[d]);
+              turning += jacobian[8 * (3 + i) + d] * static_cast<double>(qvel[d]);
+            }
+            EXPECT_NEAR(observed(*task, "velocity")[6 * e + 3 * static_cast<std::size_t>(foot) + i], speed, 2e-4);
+            if (foot == 0) EXPECT_NEAR(observed(*task, "turning")[3 * e + i], turning, 2e-4);
+            if (i < 2) slip += std::abs(speed);
+          }
+          EXPECT_NEAR(observed(*task, "height")[2 * e + static_cast<std::size_t>(foot)], pose.pos[2], 2e-5);
+          if (foot == 0) {
+            double same = 0;
+            for (std::size_t i = 0; i < 4; ++i)
+              same += static_cast<double>(observed(*task, "quat")[4 * e + i]) * pose.quat[i];
+            EXPECT_NEAR(std::abs(same), 1, 1e-5);
+          }
+          ++foot;
+        }
+        EXPECT_EQ(observed(*task, "origin")[3 * e], 0);
+        EXPECT_GT(slip, 0);
+      }
+    }
+  }
+  const std::string said = message_of([&] {
+    make_task(write("bad.yaml", R"yaml(
+scene: {robot: {mjcf: hopper.xml}}
+actions: {legs: {type: joint_position}}
+observations: {policy: {sole: {term: foot_height, sites: left_soul}}}
+)yaml"),
+              {});
+  });
+  EXPECT_NE(said.find("no site matches 'left_soul', did you mean 'left_sole'?; there are"), std::string::npos) << said;
+}
+
+TEST_F(TaskFile, AFileIncludesAnotherAndSaysWhatIsOtherwise) {
+  fs::create_directories(folder_.path() / "below");
+  const std::string file = write("below/other.yaml", R"yaml(
+include: ../everything.yaml
+scene: {ball: null}
+observations: {policy: {ball: null}}
+events: {ball: null}
+rewards: {action_rate_l2: -0.5}
+)yaml");
+  everything();
+  const auto one = make_task((folder_.path() / "everything.yaml").string(), {.n_envs = 2});
+  const auto other = make_task(file, {.n_envs = 2});
+  EXPECT_EQ(other->spec().observations.size(), one->spec().observations.size() - 1);
+  EXPECT_EQ(other->spec().reward_terms, one->spec().reward_terms);
+  begin(*one, 4), begin(*other, 4);
+  step(*one, 0), step(*other, 0);
+  const auto rate = static_cast<std::size_t>(std::ranges::find(one->spec().reward_terms, "action_rate_l2") -
+                                             one->spec().reward_terms.begin());
+  const float before = one->reward_terms().span<float>()[rate];
+  EXPECT_LT(before, 0);
+  EXPECT_FLOAT_EQ(other->reward_terms().span<float>()[rate], 5 * before);
+  // A run keeps the whole.
+  keep_task(file, folder_.path() / "run");
+  fs::remove(folder_.path() / "everything.yaml");
+  EXPECT_NE(message_of([&] { make_task(file, {}); }).find("include: there is no file"), std::string::npos);
+  use_kept_task(file, folder_.path() / "run", false);
+  EXPECT_EQ(make_task(file, {.n_envs = 2})->spec().reward_terms, one->spec().reward_terms);
+}
+
+TEST_F(TaskFile, FilesThatIncludeEachOtherAreACircle) {
+  write("a.yaml", "include: b.yaml");
+  const std::string file = write("b.yaml", "include: a.yaml");
+  EXPECT_NE(message_of([&] { make_task(file, {}); }).find("a circle"), std::string::npos);
+  EXPECT_NE(message_of([&] { make_task(write("c.yaml", "include: [1]"), {}); }).find("the name of one task file"),
+            std::string::npos);
+}
+
 TEST_F(TaskFile, EveryNamedTermCanBeRead) {
   // The parameters that terms need.
   const nlohmann::json kGiven{{"std", 0.5},          {"std_standing", 0.1},   {"std_walking", 0.2},
                               {"std_running", 0.3},  {"target_height", 0.5},  {"limit_angle", 1.0},
                               {"max_velocity", 9.0}, {"minimum_height", 0.1}, {"command_name", "twist"},
                               {"link", "trunk"},     {"sensor_name", "gyro"}, {"feet", ".*_foot"},
-                              {"bodies", "trunk"}};
+                              {"bodies", "trunk"},   {"site", "imu"},         {"sites", "imu|other"}};
   std::string model = kHopper;
-  model.replace(model.find("<geom name=\"trunk\""), 0, "<site name=\"imu\"/>");
+  model.replace(model.find("<geom name=\"trunk\""), 0, "<site name=\"imu\"/><site name=\"other\"/>");
   write("hopper.xml", model);
   nlohmann::json file{{"scene", {{"robot", {{"mjcf", "hopper.xml"}}}}},
                       {"simulation", {{"decimation", 4}}},
                       {"actions", {{"joint_position", nlohmann::json::object()}}},
-                      {"commands", {{"twist", {{"ranges", {{"lin_vel_x", {-1, 1}}}}}}}}};
+                      {"commands",
+                       {{"twist", {{"ranges", {{"lin_vel_x", {-1, 1}}}}}},
+                        {"pose", {{"type", "uniform_pose"}, {"ranges", {{"yaw", {-1, 1}}}}}}}}};
   for (const TermEntry& entry : term_entries()) {
     nlohmann::json term = nlohmann::json::object();
     for (const TermParameterEntry& parameter : entry.parameters)
       if (std::string(parameter.standard).empty()) term[parameter.name] = kGiven.at(parameter.name);
+    if (std::string(entry.name) == "track_site_orientation") term["command_name"] = "pose";
     const std::string kinds = entry.kinds;
     if (kinds.find('o') != std::string::npos) file["observations"]["policy"][entry.name] = term;
     if (kinds.find('r') != std::string::npos) file["rewards"][entry.name] = term;

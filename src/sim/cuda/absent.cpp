@@ -53,6 +53,12 @@ const char* forward(const Batch&) {
 const char* reset(const Batch&, const Defaults&, const int*, int) {
   return kAbsent;
 }
+const char* scatter(int, void*, float*, long long, const float*, const int*, int, int) {
+  return kAbsent;
+}
+const char* gather(int, void*, float*, const float*, long long, const int*, int, int) {
+  return kAbsent;
+}
 const char* draw_controls(const Batch&, const ControlRange*, int, const ControlDraw&, int) {
   return kAbsent;
 }

@@ -199,6 +199,9 @@ class CudaEngine final : public BatchedEngine {
     }
     const bool inertia = (host.varies & (kVariesMass | kVariesArmature)) != 0;
     DataView& d = batch_.data;
+    // Of a few environments their columns only, in one copy.
+    sent_envs_ = more || envs.size() > static_cast<std::size_t>(n_pad_) ? std::span<const std::int32_t>() : envs;
+    columns_.clear(), column_targets_.clear();
     copy_parameter(0, host_data.body_values, mass_layout(host).size, d.body_values);
     copy_parameter(1, host_data.pair_values, kPairValues * host.npair, d.pair_values);
     copy_parameter(2, host_data.armature, host.nv, d.armature);
@@ -211,6 +214,7 @@ class CudaEngine final : public BatchedEngine {
     copy_parameter(10, host_data.limits, 2 * host.nlimit, d.limits);
     copy_parameter(11, host_data.force_limits, 2 * host.nact, d.force_limits);
     copy_parameter(5, inertia ? host_data.weight_ratio : nullptr, ParameterStore::ratio_rows(host), d.weight_ratio);
+    send_columns();
   }
 
   /// Computed in host memory, from a copy of the state: the same bits.
@@ -369,9 +373,39 @@ class CudaEngine final : public BatchedEngine {
       return;
     }
     const std::size_t bytes = static_cast<std::size_t>(rows) * row_bytes();
+    const bool there = static_cast<bool>(own_[slot]) && to == own_[slot].get();
+    if (there && !sent_envs_.empty()) {
+      column_targets_.push_back({to, columns_.size(), rows});
+      for (int row = 0; row < rows; ++row)
+        for (const std::int32_t e : sent_envs_)
+          columns_.push_back(
+              from[static_cast<std::size_t>(row) * static_cast<std::size_t>(n_pad_) + static_cast<std::size_t>(e)]);
+      return;
+    }
     if (!own_[slot]) own_[slot] = cuda::make_device_memory(device_, stream(), bytes);
     need(cuda::upload(device_, stream(), own_[slot].get(), from, bytes), device_, "the parameters cannot be copied");
     to = static_cast<float*>(own_[slot].get());
+  }
+
+  /// What copy_parameter() has put into columns_, to the device and from there to the environments' places.
+  void send_columns() {
+    if (column_targets_.empty()) return;
+    const std::size_t bytes = columns_.size() * sizeof(float);
+    if (bytes > columns_bytes_) {
+      columns_memory_ = {}, columns_bytes_ = 0;
+      columns_memory_ = cuda::make_device_scratch(device_, bytes);
+      columns_bytes_ = bytes;
+    }
+    const auto count = static_cast<int>(sent_envs_.size());
+    need(cuda::upload(device_, stream(), chosen_.get(), sent_envs_.data(), sent_envs_.size_bytes()), device_,
+         "the environments of parameters cannot be copied");
+    need(cuda::upload(device_, stream(), columns_memory_.get(), columns_.data(), bytes), device_,
+         "the parameters cannot be copied");
+    for (const ColumnTarget& target : column_targets_)
+      need(cuda::scatter(device_, stream(), target.to, n_pad_,
+                         static_cast<const float*>(columns_memory_.get()) + target.first,
+                         static_cast<const int*>(chosen_.get()), count, target.rows),
+           device_, "the parameters cannot be put in their places");
   }
 
   int device_;
@@ -381,13 +415,24 @@ class CudaEngine final : public BatchedEngine {
   // The stream outlives what is released after it.
   cuda::Stream stream_;
   DeviceMemory model_memory_, hidden_memory_, chosen_, separations_, defaults_memory_, roots_memory_, control_ranges_,
-      workspace_;
+      workspace_, columns_memory_;
+  std::size_t columns_bytes_ = 0;
   std::array<DeviceMemory, kFieldCount> fields_;
   std::array<DeviceMemory, 12> own_;
   std::array<Mirror, kFieldCount> mirrors_;
   cuda::Batch batch_{};
   cuda::Defaults defaults_{};
   std::vector<ControlRange> drawn_ranges_;  ///< what control_ranges_ holds
+  /// Scratch of commit_parameters(): for whom columns are sent, none: for all; values [row][environment], and where each
+  /// parameter's go.
+  std::span<const std::int32_t> sent_envs_;
+  std::vector<float> columns_;
+  struct ColumnTarget {
+    float* to;
+    std::size_t first;
+    int rows;
+  };
+  std::vector<ColumnTarget> column_targets_;
 };
 
 }  // namespace

@@ -80,6 +80,17 @@ __global__ void reset_kernel(const __grid_constant__ ModelView m, const __grid_c
   d.iterations[e] = 0;
 }
 
+__global__ void scatter_kernel(float* to, long long stride, const float* from, const int* envs, int count, int rows) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  for (int row = 0; row < rows; ++row) to[row * stride + envs[i]] = from[static_cast<long long>(row) * count + i];
+}
+__global__ void gather_kernel(float* to, const float* from, long long stride, const int* envs, int count, int rows) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  for (int row = 0; row < rows; ++row) to[static_cast<long long>(row) * count + i] = from[row * stride + envs[i]];
+}
+
 /// RandomControls::draw, an environment per thread.
 __global__ void controls_kernel(float* ctrl, int n_pad, const ControlRange* ranges, int count, ControlDraw draw,
                                 int n_envs) {
@@ -279,6 +290,22 @@ const char* reset(const Batch& batch, const Defaults& defaults, const int* envs,
   if (count == 0) return nullptr;
   return text(
       launch(batch, blocks_for(count), kThreads, 0, reset_kernel, batch.model, batch.data, defaults, envs, count));
+}
+
+const char* scatter(int device, void* stream, float* to, long long stride, const float* from, const int* envs,
+                    int count, int rows) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  if (count == 0 || rows == 0) return nullptr;
+  return text(launch_on(stream, blocks_for(count), kThreads, 0, scatter_kernel, to, stride, from, envs, count, rows));
+}
+
+const char* gather(int device, void* stream, float* to, const float* from, long long stride, const int* envs, int count,
+                   int rows) {
+  const OnDevice on(device);
+  if (on.status() != cudaSuccess) return text(on.status());
+  if (count == 0 || rows == 0) return nullptr;
+  return text(launch_on(stream, blocks_for(count), kThreads, 0, gather_kernel, to, from, stride, envs, count, rows));
 }
 
 const char* draw_controls(const Batch& batch, const ControlRange* ranges, int count, const ControlDraw& draw,

@@ -86,6 +86,14 @@ struct Defaults {
 /// envs: (count) in device memory.
 const char* reset(const Batch& batch, const Defaults& defaults, const int* envs, int count);
 
+/// Rows of chosen environments to where an array has them: to[row * stride + envs[i]] = from[row * count + i]. All in the
+/// device's memory; envs (count), from (rows, count).
+const char* scatter(int device, void* stream, float* to, long long stride, const float* from, const int* envs,
+                    int count, int rows);
+/// The way back: to[row * count + i] = from[row * stride + envs[i]].
+const char* gather(int device, void* stream, float* to, const float* from, long long stride, const int* envs, int count,
+                   int rows);
+
 /// Random controls of the first n_envs environments; ranges: (count) in device memory, by their indices.
 const char* draw_controls(const Batch& batch, const ControlRange* ranges, int count, const ControlDraw& draw,
                           int n_envs);

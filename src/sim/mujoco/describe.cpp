@@ -340,6 +340,12 @@ ModelInfo describe(const mjModel& m) {
   for (int g = 0; g < m.ngeom; ++g) {
     info.geoms.push_back({m.names + m.name_geomadr[g], geom_type(m.geom_type[g]), m.geom_bodyid[g]});
   }
+  for (int i = 0; i < m.nsite; ++i) {
+    SiteInfo site{.name = m.names + m.name_siteadr[i], .link = m.site_bodyid[i]};
+    std::copy_n(m.site_pos + 3 * i, 3, site.pos.begin());
+    std::copy_n(m.site_quat + 4 * i, 4, site.quat.begin());
+    info.sites.push_back(std::move(site));
+  }
   for (int k = 0; k < m.nkey; ++k) {
     info.keyframes.push_back({m.names + m.name_keyadr[k],
                               m.key_time[k],

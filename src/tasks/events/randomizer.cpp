@@ -42,7 +42,6 @@ Randomizer::Randomizer(std::vector<Randomization> randomizations, sim::Scene& sc
     for (const Randomization::Write& w : p.what.writes) {
       const bool parameter = w.place == Randomization::Write::kParameter;
       p.base.push_back(parameter ? static_cast<double>(own[at(w.which)].at(at(w.item))) : 0.0);
-      pushes_ = pushes_ || w.place == Randomization::Write::kForce;
       if (w.place == Randomization::Write::kTask) task_values(static_cast<TaskParameter>(w.which));
     }
     for (const Randomization::Inertia& inertia : p.what.inertias) {
@@ -122,7 +121,7 @@ void Randomizer::apply(const Prepared& p, std::int32_t env, std::uint64_t key, s
     if (w.place == Randomization::Write::kParameter) {
       set_real_at(parameters_[at(w.which)], env, w.item, value);
     } else if (w.place == Randomization::Write::kForce) {
-      set_real_at(forces_, env, w.item, value);
+      force_envs_.push_back(env), force_items_.push_back(w.item), force_values_.push_back(value);
     } else {
       set_real_at(task_values(static_cast<TaskParameter>(w.which)), env, w.item, value);
     }
@@ -141,7 +140,6 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
   for (const Prepared& p : all_)
     for_each_parameter(
         p, [&](sim::Parameter which) { parameters_[at(static_cast<int>(which))] = engine.parameter(which); });
-  if (pushes_) forces_ = engine.host_view(sim::Field::kXfrcApplied, sim::Access::kWrite);
   for (std::size_t i = 0; i < envs.size(); ++i) {
     const std::int32_t env = envs[i];
     for (Prepared& p : all_) {
@@ -162,24 +160,19 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
     for (const Prepared& p : all_)
       if (p.what.mode == Randomization::kReset) apply(p, env, keys[i], 0);
   }
+  put_forces();
   if (has_parameters_) engine.commit_parameters(envs);
 }
 
 void Randomizer::step(std::span<const std::int64_t> steps, std::span<const std::uint64_t> keys) {
   if (!has_intervals_) return;
   sim::Engine& engine = scene_.engine();
-  bool parameters = false, forces = false;
+  bool parameters = false;
   due_.clear();
   for (std::int32_t env = 0; env < scene_.n_envs(); ++env) {
     bool changed = false;
     for (Prepared& p : all_) {
       if (p.what.mode != Randomization::kInterval || steps[at(env)] < p.next[at(env)]) continue;
-      for (const Randomization::Write& w : p.what.writes) {
-        if (w.place == Randomization::Write::kForce && !forces) {
-          forces_ = engine.host_view(sim::Field::kXfrcApplied, sim::Access::kWrite);
-          forces = true;
-        }
-      }
       for_each_parameter(p, [&](sim::Parameter which) {
         parameters_[at(static_cast<int>(which))] = engine.parameter(which);
         changed = true;
@@ -191,7 +184,20 @@ void Randomizer::step(std::span<const std::int64_t> steps, std::span<const std::
     if (changed) due_.push_back(env);
     parameters = parameters || changed;
   }
+  put_forces();
   if (parameters) engine.commit_parameters(due_);
+}
+
+void Randomizer::put_forces() {
+  if (force_values_.empty()) return;
+  if (put_values_) {
+    put_values_(sim::Field::kXfrcApplied, force_envs_, force_items_, force_values_);
+  } else {
+    const ArrayView forces = scene_.engine().host_view(sim::Field::kXfrcApplied, sim::Access::kWrite);
+    for (std::size_t i = 0; i < force_values_.size(); ++i)
+      set_real_at(forces, force_envs_[i], force_items_[i], force_values_[i]);
+  }
+  force_envs_.clear(), force_items_.clear(), force_values_.clear();
 }
 
 ArrayView Randomizer::task_values(TaskParameter parameter) {

@@ -9,7 +9,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/array_view.h"
@@ -30,6 +32,12 @@ class Randomizer {
   void step(std::span<const std::int64_t> steps, std::span<const std::uint64_t> keys);
   bool has_intervals() const { return has_intervals_; }
 
+  /// Writes value items[i] of environment envs[i] of a field, in this order: for who has a shorter way to an engine on a
+  /// device than the copy of the whole field that is written otherwise.
+  using PutValues = std::function<void(sim::Field field, std::span<const std::int32_t> envs,
+                                       std::span<const std::int32_t> items, std::span<const double> values)>;
+  void put_values_by(PutValues put) { put_values_ = std::move(put); }
+
   /// (n_envs, size), float32, in host memory, [value][environment]; valid as long as this. Zeros of what nobody draws.
   ArrayView task_values(TaskParameter parameter);
   /// Adds what the state of the scene does not hold.
@@ -49,17 +57,21 @@ class Randomizer {
   template <class F>
   static void for_each_parameter(const Prepared& p, F f);
   void write_inertia(const Prepared& p, std::size_t k, std::int32_t env, const LinkInertia& value);
+  void put_forces();
   void apply(const Prepared& p, std::int32_t env, std::uint64_t key, std::int64_t count);
   std::int64_t steps_until_next(const Prepared& p, std::uint64_t key, std::int64_t count) const;
 
   sim::Scene& scene_;
   double control_period_;
   std::vector<Prepared> all_;
-  bool has_intervals_ = false, has_parameters_ = false, pushes_ = false;
+  bool has_intervals_ = false, has_parameters_ = false;
   std::array<std::vector<float>, kTaskParameterCount> task_values_;
   /// Valid during a call.
   std::array<ArrayView, sim::kParameterCount> parameters_;
-  ArrayView forces_;
+  /// Forces that are drawn, until put_forces() gives them to the engine.
+  std::vector<std::int32_t> force_envs_, force_items_;
+  std::vector<double> force_values_;
+  PutValues put_values_;
   std::vector<std::int32_t> due_;
 };
 

@@ -11,6 +11,7 @@
 #include "core/philox.h"
 #include "sim/compile.h"
 #include "tasks/events/randomization.h"
+#include "tasks/file/file_settings.h"
 #include "tasks/file/quantities.h"
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
@@ -37,6 +38,7 @@ struct ResetEvent {
 
 struct FilePlan {
   std::string file;
+  std::string scene_key;  ///< of the content's scene and simulation, with its settings: the same has the same model
   TaskSpec spec;
   std::vector<sim::EntityDeclaration> entities;
   std::vector<sim::CameraOptions> cameras;
@@ -46,8 +48,8 @@ struct FilePlan {
   std::shared_ptr<const sim::CompiledScene> compiled;
   TaskModel model;
   TaskContract contract;  ///< joint_names and default_joint_pos: of position actions with an offset of their own
-  terms::Program control, judge;
-  std::vector<ArrayPlace> control_arrays, judge_arrays;
+  terms::Program control, judge, expert;  ///< expert: no code where the file has none
+  std::vector<ArrayPlace> control_arrays, judge_arrays, expert_arrays;
   std::vector<terms::MemorySlot> control_memories, judge_memories;
   std::vector<sim::Field> leaves;
   std::vector<ResetEvent> resets;
@@ -65,7 +67,13 @@ std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
 /// content names.
 void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem::path& folder);
 
-/// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. Throws Error with everything that is wrong in it.
-FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0);
+/// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. settings:
+/// values of the content's own settings; none: their defaults. learning: curricula begin at their beginning; else, and with
+/// play, they are where they lead to. Throws Error with everything that is wrong in it.
+FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0,
+                      const std::vector<FileSetting>& settings = {}, bool learning = false);
+
+/// The content's `ppo` as key=value of `cohort train ppo`.
+std::vector<std::string> ppo_words(const config::Json& content);
 
 }  // namespace cohort::tasks

@@ -13,8 +13,11 @@
 #include "core/real_at.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
+#include "tasks/actor.h"
 #include "tasks/events/randomizer.h"
+#include "tasks/file/device_loop.h"
 #include "tasks/file/file_plan.h"
+#include "tasks/file/library_files.h"
 #include "tasks/file/task_file.h"
 #include "tasks/task_fields.h"
 #include "tasks/terrain/terrain_level.h"
@@ -34,8 +37,13 @@ std::map<std::string, std::string>& kept_tasks() {
   return all;
 }
 
-Json read_content(const std::string& path) {
-  COHORT_THROW_UNLESS(fs::exists(path), "there is no task's file '{}'", path);
+bool is_there(const std::string& path) {
+  return !library_text(path).empty() || fs::exists(path);
+}
+
+Json read_file_alone(const std::string& path) {
+  COHORT_THROW_UNLESS(is_there(path), "there is no task's file '{}'", path);
+  if (const std::string_view text = library_text(path); !text.empty()) return read_yaml(std::string(text), path);
   const std::string suffix = fs::path(path).extension().string();
   if (suffix != ".json") {
     try {
@@ -51,6 +59,37 @@ Json read_content(const std::string& path) {
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: {}", path, e.what()));
   }
+}
+
+/// Models of an included file lie beside it.
+void move_models(Json& content, const fs::path& folder) {
+  if (!content.is_object() || !content.contains("scene") || !content["scene"].is_object()) return;
+  for (auto& [name, entity] : content["scene"].items())
+    for (const char* kind : {"mjcf", "urdf", "mesh"})
+      if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
+        if (const fs::path file = entity[kind].get<std::string>(); file.is_relative())
+          entity[kind] = (folder / file).string();
+}
+
+/// The file's content, on top of the file that it includes. includers: that lead here.
+Json read_content(const std::string& path, std::vector<std::string> includers = {}) {
+  Json content = read_file_alone(path);
+  if (!content.is_object() || !content.contains("include")) return content;
+  COHORT_THROW_UNLESS(content["include"].is_string(), "{}: include is {}: the name of one task file", path,
+                      content["include"].dump());
+  includers.push_back(fs::weakly_canonical(path).string());
+  const fs::path other = content["include"].get<std::string>();
+  const std::string file = (other.is_absolute() ? other : fs::path(path).parent_path() / other).string();
+  COHORT_THROW_UNLESS(std::ranges::find(includers, fs::weakly_canonical(file).string()) == includers.end(),
+                      "{}: include: '{}' is included by what it includes: a circle", path, other.string());
+  COHORT_THROW_UNLESS(is_there(file), "{}: include: there is no file '{}'; paths are relative to the task's file", path,
+                      file);
+  Json below = read_content(file, includers);
+  COHORT_THROW_UNLESS(below.is_object(), "{}: include: '{}' is no task file: an object is", path, file);
+  if (!other.parent_path().empty()) move_models(below, fs::absolute(file).parent_path());
+  content.erase("include");
+  below.merge_patch(content);
+  return below;
 }
 
 /// The file that is read for this one.
@@ -131,6 +170,8 @@ class Evaluator {
     return 0;
   }
 
+  DeviceLoop::HostMemory host_memory() { return {&memory_, n_pad_}; }
+
   void visit(StateVisitor& state, const std::string& prefix, int n_envs) {
     for (const terms::MemorySlot& slot : slots_) {
       ArrayView rows = make_view(memory_.data() + slot.first * n_pad_, {n_envs, slot.rows});
@@ -197,6 +238,7 @@ class FileTask final : public SceneTask {
         n_pad_((n_envs() + kRange - 1) / kRange * kRange),
         control_(plan_->control, plan_->control_arrays, plan_->control_memories, n_pad_),
         judge_(plan_->judge, plan_->judge_arrays, plan_->judge_memories, n_pad_),
+        expert_(plan_->expert, plan_->expert_arrays, {}, n_pad_),
         keys_(2 * static_cast<std::size_t>(n_pad_)),
         step_counts_(static_cast<std::size_t>(n_pad_)),
         active_(static_cast<std::size_t>(n_pad_)),
@@ -205,11 +247,29 @@ class FileTask final : public SceneTask {
         terminated_(success_.size()),
         truncated_(success_.size()),
         randomizer_(plan_->randomizations, scene(), spec().control_period),
-        walks_(plan_->terrain_levels.empty() ? 0 : static_cast<std::size_t>(n_envs())) {
+        walks_(plan_->terrain_levels.empty() || !settings.learning ? 0 : static_cast<std::size_t>(n_envs())) {
     if (plan_->terrain != nullptr && !plan_->terrain->is_flat()) {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
     }
+    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device) return;
+    DeviceLoop::Rules rules{.horizon = spec().horizon,
+                            .clips = clips_actions(),
+                            .sparse = is_sparse(),
+                            .ends_on_success = own.end_on_success,
+                            .terms = static_cast<std::int64_t>(spec().reward_terms.size()),
+                            .scales = term_scales()};
+    auto there = std::make_unique<DeviceLoop>(*plan_, scene(), randomizer_, rules, keys_, n_pad_,
+                                              control_.host_memory(), judge_.host_memory());
+    there_ = there.get();
+    compute_on(std::move(there));
+    randomizer_.put_values_by(
+        [this](sim::Field field, std::span<const std::int32_t> envs, std::span<const std::int32_t> items,
+               std::span<const double> values) { there_->put_values(field, envs, items, values); });
+    for (const Randomization& event : plan_->randomizations)
+      for (const Randomization::Write& write : event.writes)
+        sends_task_values_ = sends_task_values_ ||
+                             (event.mode == Randomization::kInterval && write.place == Randomization::Write::kTask);
   }
 
   void start(int env, const RandomStream& random, Start& start) override {
@@ -241,30 +301,43 @@ class FileTask final : public SceneTask {
     random_keys_.clear();
     for (int env = 0; env < n_envs(); ++env) random_keys_.push_back(key_of(static_cast<std::size_t>(env)));
     randomizer_.step(steps(), random_keys_);
+    if (sends_task_values_) there_->send_task_values();
   }
 
   /// How far the robots have come, for the levels at which they begin again.
   void before_reset(std::span<const std::int32_t> envs) override {
-    if (plan_->terrain_levels.empty()) return;
-    const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
-    const std::int64_t base = plan_->model.of_robot().free_qpos;
+    if (walks_.empty()) return;
+    const int base = plan_->model.of_robot().free_qpos;
     const std::string command = "commands." + plan_->terrain_levels;
-    for (const std::int32_t env : envs) {
-      Walk& walk = walks_[static_cast<std::size_t>(env)];
-      walk.ended = walk.begun != 0 && steps()[static_cast<std::size_t>(env)] > 0;
+    const std::size_t count = envs.size();
+    // Positions x and y, then the command's x and y, [4][envs]: of these environments alone.
+    std::vector<double> numbers;
+    if (there_ != nullptr) {
+      for (const float x : there_->read_field(sim::Field::kQpos, base, 2, envs))
+        numbers.push_back(static_cast<double>(x));
+      for (const float x : there_->read_memory(command, 2, envs)) numbers.push_back(static_cast<double>(x));
+    } else {
+      const ArrayView qpos = scene().engine().host_view(sim::Field::kQpos, sim::Access::kRead);
+      for (int axis = 0; axis < 2; ++axis)
+        for (const std::int32_t env : envs) numbers.push_back(real_at(qpos, env, base + axis));
+      for (int axis = 0; axis < 2; ++axis)
+        for (const std::int32_t env : envs)
+          numbers.push_back(static_cast<double>(judge_.remembered(command, axis, env)));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      Walk& walk = walks_[static_cast<std::size_t>(envs[i])];
+      walk.ended = walk.begun != 0 && steps()[static_cast<std::size_t>(envs[i])] > 0;
       if (!walk.ended) continue;
-      walk.distance = std::hypot(real_at(qpos, env, base) - walk.from[0], real_at(qpos, env, base + 1) - walk.from[1]);
-      walk.commanded = std::hypot(static_cast<double>(judge_.remembered(command, 0, env)),
-                                  static_cast<double>(judge_.remembered(command, 1, env))) *
-                       plan_->spec.control_period * static_cast<double>(spec().horizon);
+      walk.distance = std::hypot(numbers[i] - walk.from[0], numbers[count + i] - walk.from[1]);
+      walk.commanded = std::hypot(numbers[2 * count + i], numbers[3 * count + i]) * plan_->spec.control_period *
+                       static_cast<double>(spec().horizon);
     }
   }
 
-  /// The level at which an episode begins: by the curriculum, or drawn.
+  /// The level at which an episode begins: by the curriculum, or, where nobody learns, drawn from all.
   int level_of(int env, const RandomStream& draws) {
     const GeneratedTerrain& ground = *plan_->terrain;
-    if (plan_->terrain_levels.empty())
-      return static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
+    if (walks_.empty()) return static_cast<int>(draws.below(0, static_cast<std::uint32_t>(ground.num_levels)));
     Walk& walk = walks_[static_cast<std::size_t>(env)];
     if (walk.begun == 0)
       walk.level = static_cast<std::int32_t>(draws.below(0, static_cast<std::uint32_t>(plan_->first_levels)));
@@ -352,8 +425,14 @@ class FileTask final : public SceneTask {
         }
         case ArrayPlace::kTerms:
           return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
+        case ArrayPlace::kMetrics:
+          return own(metric_values().data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.metrics.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
+        case ArrayPlace::kExpert:
+          expert_actions_.resize(static_cast<std::size_t>(n_pad_) * plan_->spec.action.names.size());
+          return own(expert_actions_.data(), ArrayType::kFloat,
+                     static_cast<long long>(plan_->spec.action.names.size()));
         case ArrayPlace::kSuccess:
           return own(success_.data(), ArrayType::kUInt8, 1);
         case ArrayPlace::kTerminated:
@@ -365,6 +444,7 @@ class FileTask final : public SceneTask {
     };
     control_.bind(place);
     judge_.bind(place);
+    expert_.bind(place);
   }
 
   void control_range(int first, int last) override {
@@ -404,17 +484,37 @@ class FileTask final : public SceneTask {
 
   void visit_variables(StateVisitor& state) override {
     const int n = n_envs();
+    if (there_ != nullptr && !state.loads()) there_->save_memories();
     ArrayView keys = make_view(reinterpret_cast<std::int32_t*>(keys_.data()), {n, 2});
     keys.strides[0] = 1, keys.strides[1] = n_pad_;
     state.add("key", keys);
     control_.visit(state, "control.", n);
     judge_.visit(state, "", n);
     randomizer_.visit(state);
-    if (!plan_->terrain_levels.empty()) {
+    if (!walks_.empty()) {
       state.add("terrain.begun", walks_, &Walk::begun);
       state.add("terrain.level", walks_, &Walk::level);
       state.add("terrain.from", walks_, &Walk::from);
     }
+    if (there_ != nullptr && state.loads()) there_->load_memories();
+  }
+
+  std::unique_ptr<Actor> make_expert(std::uint64_t seed) override {
+    COHORT_THROW_UNLESS(there_ == nullptr || !spec().has_expert,
+                        "{}: the expert of a task's file acts where the simulator is on the CPU: device cpu",
+                        spec().name);
+    return SceneTask::make_expert(seed);
+  }
+
+  void expert(int env, const EnvState&, std::span<float> action) override {
+    const auto e = static_cast<std::size_t>(env);
+    step_counts_[e] = steps()[e];
+    std::fill(active_.begin(), active_.end(), 0);
+    active_[e] = 1;
+    const int first = env / kRange * kRange;
+    expert_.run(keys_.data(), step_counts_.data(), active_.data(), first, first + kRange);
+    const std::size_t width = plan_->spec.action.names.size();
+    std::copy_n(expert_actions_.begin() + static_cast<std::ptrdiff_t>(e * width), width, action.begin());
   }
 
   // What one environment at a time would do: ranges do it.
@@ -432,15 +532,17 @@ class FileTask final : public SceneTask {
 
   std::unique_ptr<FilePlan> plan_;
   std::int64_t n_pad_;
-  Evaluator control_, judge_;
+  Evaluator control_, judge_, expert_;
   std::vector<std::uint32_t> keys_;  // [2][environment]
   std::vector<std::int64_t> step_counts_;
   std::vector<unsigned char> active_;
-  std::vector<float> terms_;
+  std::vector<float> terms_, expert_actions_;
   std::vector<std::uint8_t> success_, terminated_, truncated_;
   Randomizer randomizer_;
   std::vector<Walk> walks_;
   std::vector<std::uint64_t> random_keys_;  // scratch
+  DeviceLoop* there_ = nullptr;             // what computes the environments where the engine is on a device
+  bool sends_task_values_ = false;          // an event changes them while an episode runs
 };
 
 }  // namespace
@@ -448,6 +550,9 @@ class FileTask final : public SceneTask {
 void describe(config::Fields& fields, FileTaskSettings& s) {
   describe(fields, static_cast<SceneTaskSettings&>(s));
   fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+  fields.add("on_device", s.on_device,
+             "where the engine is on a GPU, observations, rewards and ends are computed there, too; false: on the CPU");
+  describe_file_settings(fields, s.of_file);
 }
 
 bool is_task_file(const std::string& name) {
@@ -475,7 +580,11 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
   kept_tasks()[task] = copy.string();
   std::string changed = there ? "" : ", which is not there any more";
   if (there) {
-    const std::string content = format("{:016x}", fnv1a(read_content(task).dump()));
+    std::string content;
+    try {
+      content = format("{:016x}", fnv1a(read_content(task).dump()));
+    } catch (const Error&) {  // what it includes is not there any more
+    }
     if (read_content(copy.string()).at("kept").value("content", "") != content) changed = ", which has changed since";
   }
   if (!changed.empty()) log::info("the task is the one that {} keeps, instead of {}{}", run.string(), task, changed);
@@ -483,29 +592,47 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
 
 std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
   const std::string path = present(named);
+  Json content = read_content(path);
   FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
   FileTaskSettings first = own;
   read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, read_content(path), first.play, first.horizon);
+  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 
 std::string task_file_content(const std::string& path) {
-  const std::string file = present(path);
-  COHORT_THROW_UNLESS(fs::exists(file), "there is no task's file '{}'", path);
-  return read_file(file);
+  return read_content(present(path)).dump();
 }
 
 TaskEntry task_of_file(const std::string& named) {
   const std::string path = present(named);
-  const FilePlan plan = plan_of_file(path, read_content(path), false);
+  const Json content = read_content(path);
+  const FilePlan plan = plan_of_file(path, content, false);
   FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
   own.horizon = plan.spec.horizon;
   return {.name = named,
           .summary = plan.spec.summary,
           .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
           .settings = [own] { return fields_of(own); },
           .ppo = plan.ppo};
+}
+
+void register_library_task(const std::string& file) {
+  [[maybe_unused]] const std::string path = kLibrary + file;
+#ifdef COHORT_HAS_YAML
+  const Json content = read_content(path);
+  FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
+  const Json& time = content.at("simulation");
+  own.horizon = std::llround(time.at("episode_length_s").get<double>() / time.at("control_period").get<double>());
+  register_task({.name = task_title(file),
+                 .summary = content.value("summary", ""),
+                 .make = [path](const TaskSettings& s) { return make_file_task(path, s); },
+                 .settings = [own] { return fields_of(own); },
+                 .ppo = ppo_words(content)});
+#endif
 }
 
 }  // namespace cohort::tasks

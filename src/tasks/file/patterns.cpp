@@ -19,18 +19,14 @@ std::regex regex_of(const std::string& pattern, const std::string& what) {
   }
 }
 
-std::string bare(const std::string& name) {
-  return name.substr(name.find('/') + 1);  // npos + 1 is 0
-}
-
 bool matches(const std::regex& regex, const std::string& name) {
-  return std::regex_match(name, regex) || std::regex_match(bare(name), regex);
+  return std::regex_match(name, regex) || std::regex_match(bare_name(name), regex);
 }
 
 [[noreturn]] void nothing_matches(const std::string& pattern, std::span<const std::string> names,
                                   const std::string& what) {
   std::vector<std::string> known(names.begin(), names.end()), short_names;
-  for (const std::string& name : names) short_names.push_back(bare(name));
+  for (const std::string& name : names) short_names.push_back(bare_name(name));
   const std::string near = config::nearest(pattern, short_names);
   constexpr std::size_t kMost = 12;
   const std::size_t more = known.size() > kMost ? known.size() - kMost : 0;
@@ -43,6 +39,10 @@ bool matches(const std::regex& regex, const std::string& name) {
 }
 
 }  // namespace
+
+std::string bare_name(const std::string& name) {
+  return name.substr(name.find('/') + 1);  // npos + 1 is 0
+}
 
 std::vector<int> match_names(std::span<const std::string> names, std::span<const std::string> patterns,
                              const std::string& what) {

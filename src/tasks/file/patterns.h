@@ -9,6 +9,9 @@
 
 namespace cohort::tasks {
 
+/// A name without its entity's before it: "hip" of "robot/hip".
+std::string bare_name(const std::string& name);
+
 /// Indices of the names that one of the patterns matches, in the names' order; a name is matched with or without its
 /// entity's before it ("robot/hip", "hip"). what: "joint", of messages. Throws Error for a pattern that matches nothing,
 /// with the nearest name and what there is, and for one that is no regular expression.

@@ -53,6 +53,11 @@ constexpr QuantityEntry kQuantities[] = {
     {"link_quaternion", "k x 4", "1", "likewise"},
     {"link_velocity", "k x 3", "m/s", "of links' origins, in the world"},
     {"link_angular_velocity", "k x 3", "rad/s", "of links, in the world"},
+    {"site_position", "k x 3", "m",
+     "site_position(\"PATTERN\"): of frames that the model has on its links, in the world"},
+    {"site_quaternion", "k x 4", "1", "likewise"},
+    {"site_velocity", "k x 3", "m/s", "of sites, in the world"},
+    {"site_angular_velocity", "k x 3", "rad/s", "likewise, that of their links"},
     {"contact", "k", "",
      "contact(\"PATTERN\"): whether geoms, or links with all their geoms, push against what is fixed"},
     {"contact_force", "k x 3", "N", "likewise, the force on them in the world"},
@@ -152,16 +157,45 @@ std::vector<int> Quantities::links_of(const std::vector<Argument>& arguments, co
   return match_names(names, patterns, "link");
 }
 
+/// Of sites: what follows from their links' poses and where they are on them.
+Expr Quantities::of_sites(const std::string& name, const std::vector<Argument>& arguments) {
+  const std::vector<std::string> patterns = texts_of(name, arguments);
+  COHORT_THROW_UNLESS(!patterns.empty(), "{}(\"PATTERN\") needs sites", name);
+  std::vector<std::string> names;
+  for (const sim::SiteInfo& site : model_.info.sites) names.push_back(site.name);
+  std::vector<int> positions, quaternions, linear, angular;
+  std::vector<float> pos, quat;
+  const std::vector<int> chosen = match_names(names, patterns, "site");
+  for (const int s : chosen) {
+    const sim::SiteInfo& site = model_.info.sites[static_cast<std::size_t>(s)];
+    for (int i = 0; i < 3; ++i) {
+      positions.push_back(3 * site.link + i);
+      linear.push_back(6 * site.link + i), angular.push_back(6 * site.link + 3 + i);
+      pos.push_back(static_cast<float>(site.pos[static_cast<std::size_t>(i)]));
+    }
+    for (int i = 0; i < 4; ++i) {
+      quaternions.push_back(4 * site.link + i);
+      quat.push_back(static_cast<float>(site.quat[static_cast<std::size_t>(i)]));
+    }
+  }
+  const int n = static_cast<int>(chosen.size());
+  if (name == "site_angular_velocity") return left(Field::kLinkTwist, angular, 3);
+  const Expr turn = left(Field::kLinkQuat, quaternions, 4);
+  if (name == "site_quaternion") return g_.quat_multiply(turn, g_.reshape(g_.constant(quat), n, 4));
+  const Expr arm = g_.rotate(turn, g_.reshape(g_.constant(pos), n, 3), false);
+  if (name == "site_position") return g_.add(left(Field::kLinkPos, positions, 3), arm);
+  return g_.add(left(Field::kLinkTwist, linear, 3), g_.cross(left(Field::kLinkTwist, angular, 3), arm));
+}
+
 bool Quantities::task_quantity(const std::string& name, const std::vector<Argument>& arguments, Expr& value) {
   for (int p = 0; p < kTaskParameterCount; ++p) {
     const auto parameter = static_cast<TaskParameter>(p);
     if (name != task_parameter_name(parameter)) continue;
-    const int array = this->array({ArrayPlace::kTask, p});
     if (parameter == TaskParameter::kActionDelay) {
       COHORT_THROW_UNLESS(arguments.empty(), "{} takes nothing in brackets", name);
-      value = g_.load(array, {0});
+      value = drawn(parameter, {0});
     } else {
-      value = g_.load(array, joints(texts_of(name, arguments)));
+      value = drawn(parameter, joints(texts_of(name, arguments)));
     }
     return true;
   }
@@ -338,6 +372,11 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     for (const int link : links_of(arguments, name))
       for (int i = 0; i < 3; ++i) values.push_back(6 * link + (name == "link_velocity" ? 0 : 3) + i);
     value = left(Field::kLinkTwist, std::move(values), 3);
+    return true;
+  }
+  if (name == "site_position" || name == "site_quaternion" || name == "site_velocity" ||
+      name == "site_angular_velocity") {
+    value = of_sites(name, arguments);
     return true;
   }
   if (name == "contact" || name == "contact_force" || name == "other_contact" || name == "other_contact_force") {

@@ -9,6 +9,7 @@
 
 #include "sim/field.h"
 #include "sim/model_info.h"
+#include "tasks/events/randomization.h"
 #include "tasks/terms/formula.h"
 
 namespace cohort::sim {
@@ -19,7 +20,20 @@ namespace cohort::tasks {
 
 /// Where an array of a program lies.
 struct ArrayPlace {
-  enum Kind { kField, kControl, kSteps, kAction, kObservation, kTerms, kSuccess, kTerminated, kTruncated, kTask };
+  enum Kind {
+    kField,
+    kControl,
+    kSteps,
+    kAction,
+    kObservation,
+    kTerms,
+    kMetrics,
+    kSuccess,
+    kTerminated,
+    kTruncated,
+    kTask,
+    kExpert
+  };
   Kind kind = kField;
   int which = 0;  ///< the field, the observation, or the TaskParameter
   friend auto operator<=>(const ArrayPlace&, const ArrayPlace&) = default;
@@ -104,10 +118,17 @@ class Quantities final : public terms::Names {
   /// Of a free body, or a link: as base.position and so on.
   terms::Expr of_entity(const TaskModel::Entity& entity, const std::string& what);
 
- private:
+  /// Values of a field of the state; and of one that steps have to leave for it.
   terms::Expr field(sim::Field field, std::vector<int> values, int cols = 0);
   terms::Expr left(sim::Field field, std::vector<int> values, int cols = 0);
+  /// What events draw for the task itself, of these joints; {0} of what is one number.
+  terms::Expr drawn(TaskParameter parameter, std::vector<int> joints) {
+    return g_.load(array({ArrayPlace::kTask, static_cast<int>(parameter)}), std::move(joints));
+  }
+
+ private:
   std::vector<int> links_of(const std::vector<terms::Argument>& arguments, const std::string& what) const;
+  terms::Expr of_sites(const std::string& name, const std::vector<terms::Argument>& arguments);
   std::vector<std::string> texts_of(const std::string& name, const std::vector<terms::Argument>& arguments) const;
   /// What events draw for the task itself.
   bool task_quantity(const std::string& name, const std::vector<terms::Argument>& arguments, terms::Expr& value);

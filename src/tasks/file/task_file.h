@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "tasks/file/file_settings.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"
 
@@ -16,6 +17,8 @@ namespace cohort::tasks {
 struct FileTaskSettings : SceneTaskSettings {
   FileTaskSettings() { end_on_success = false; }
   bool play = false;
+  bool on_device = true;
+  std::vector<FileSetting> of_file;  ///< those of the file's own
 };
 void describe(config::Fields& fields, FileTaskSettings& settings);
 
@@ -25,11 +28,15 @@ bool is_task_file(const std::string& name);
 /// What a task is called: a file's name without folder and suffix; another task's own.
 std::string task_title(const std::string& name);
 
-/// The file's text, or that of the copy which stands for it. Throws Error where there is none.
+/// What the file, or the copy which stands for it, says with what it includes. Throws Error where there is none.
 std::string task_file_content(const std::string& path);
 
 /// The task of a file as the registry has others. Throws Error for a file that cannot be read, naming file and line.
 TaskEntry task_of_file(const std::string& path);
+
+/// Registers the task of a file that comes with the program, by the file's name without suffix. The file says how long a
+/// control step is, so that its settings are known without its model. Nothing in a build that reads no YAML.
+void register_library_task(const std::string& file);
 
 /// Throws Error with everything that is wrong in the file, a line each.
 std::unique_ptr<Task> make_file_task(const std::string& path, const TaskSettings& settings);

@@ -11,11 +11,16 @@ using P = TermParameterEntry;
 const P kJoints{P::kNames, "joints", "\".*\"", "patterns of joints"};
 const P kCommand{P::kNames, "command_name", "\"twist\"", "the command of velocity"};
 const P kFeet{P::kNames, "feet", "", "patterns of the feet's geoms, or of links"};
+const P kSites{P::kNames, "sites", "", "patterns of the model's sites, one at each foot, in the feet's order"};
+const P kSite{P::kNames, "site", "", "the site"};
 const P kStd{P::kValue, "std", "", "width of the bell curve, in the error's unit"};
 const P kWalks{P::kValue, "command_threshold", "0.05", "m/s + rad/s of the command below which nothing counts"};
 
 /// Whether the command asks for more than a threshold, as mjlab counts it.
 #define COHORT_MOVES "(norm(command(command_name)[:2]) + abs(command(command_name)[2]) > command_threshold)"
+
+/// m of each foot's site over the ground below it.
+#define COHORT_FOOT_HEIGHT "(site_position(sites)[2] - ground_height(site_position(sites)))"
 
 const std::vector<TermEntry>& entries() {
   static const std::vector<TermEntry> kAll{
@@ -54,6 +59,9 @@ const std::vector<TermEntry>& entries() {
        {{P::kValue, "size", "[1.6, 1.0]", "m, along x and y"},
         {P::kValue, "resolution", "0.1", "m between points"},
         {P::kValue, "offset", "0", "m"}}},
+      {"foot_height", "o", COHORT_FOOT_HEIGHT, "m", "of sites over the ground below them", {kSites}},
+      {"site_pos_w", "o", "flat(site_position(sites))", "m", "positions of sites in the world", {kSites}},
+      {"site_quat_w", "o", "flat(site_quaternion(sites))", "1", "orientations of sites, w x y z", {kSites}},
       {"foot_contact", "o", "contact(feet) * 1", "1", "1 where a foot pushes against what is fixed", {kFeet}},
       {"foot_air_time", "o", "held(not contact(feet))", "s", "for which each foot has been in the air", {kFeet}},
       {"foot_contact_forces",
@@ -178,6 +186,33 @@ const std::vector<TermEntry>& entries() {
        "N",
        "force on feet in the step in which they land (mjlab)",
        {kFeet, kCommand, kWalks}},
+      {"feet_clearance",
+       "r",
+       "where(" COHORT_MOVES ", sum(abs(" COHORT_FOOT_HEIGHT " - target_height) * norm(site_velocity(sites)[:2])), 0)",
+       "m^2/s",
+       "how far feet that move are from a height over the ground (mjlab)",
+       {kSites,
+        {P::kValue, "target_height", "", "m"},
+        kCommand,
+        {P::kValue, "command_threshold", "0.01", "m/s + rad/s"}}},
+      {"feet_swing_height",
+       "r",
+       "where(" COHORT_MOVES
+       ", sum(where(rising(contact(feet)), square(peak(where(contact(feet), 0, " COHORT_FOOT_HEIGHT
+       "), rising(contact(feet))) / target_height - 1), 0)), 0)",
+       "1",
+       "how far the highest point of a swing was from a height, when the foot lands (mjlab)",
+       {kFeet,
+        kSites,
+        {P::kValue, "target_height", "", "m"},
+        kCommand,
+        {P::kValue, "command_threshold", "0.05", "m/s + rad/s"}}},
+      {"feet_slip",
+       "r",
+       "where(" COHORT_MOVES ", sum(where(contact(feet), norm2(site_velocity(sites)[:2]), 0)), 0)",
+       "m^2/s^2",
+       "speed along the ground of feet that touch it (mjlab)",
+       {kFeet, kSites, kCommand, {P::kValue, "command_threshold", "0.01", "m/s + rad/s"}}},
       {"undesired_contacts",
        "r",
        "sum(where(norm(contact_force(bodies)) > threshold, 1, 0))",
@@ -196,6 +231,18 @@ const std::vector<TermEntry>& entries() {
        "1",
        "a link at the commanded position in the world",
        {{P::kNames, "link", "", "the link"}, {P::kNames, "command_name", "", "the command of a position"}, kStd}},
+      {"track_site_position",
+       "r",
+       "exp(-norm2(flat(site_position(site)) - command(command_name)[:3]) / std^2)",
+       "1",
+       "a site at the commanded position in the world",
+       {kSite, {P::kNames, "command_name", "", "the command of a position"}, kStd}},
+      {"track_site_orientation",
+       "r",
+       "exp(-square(quat_error(flat(site_quaternion(site)), command(command_name)[3:7])) / std^2)",
+       "1",
+       "a site in the commanded orientation; std in rad",
+       {kSite, {P::kNames, "command_name", "", "the command of a pose"}, kStd}},
       // ---- terminations
       {"bad_orientation",
        "t",

@@ -1,26 +1,15 @@
 #include "tasks/libero/burners.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "core/format.h"
+#include "tasks/libero/scene_text.h"
 
 namespace cohort::tasks::libero {
 namespace {
 
 constexpr double kOn = 0.5;  // rad of the knob
-
-/// Replaces the value of an attribute within the tag that begins at `tag`; false where it has none.
-bool change_attribute(std::string& xml, std::size_t tag, const std::string& name,
-                      const std::function<std::string(const std::string&)>& changed) {
-  const std::size_t end = xml.find('>', tag), start = xml.find(" " + name + "=\"", tag);
-  if (start == std::string::npos || start > end) return false;
-  const std::size_t first = start + name.size() + 3, last = xml.find('"', first);
-  xml.replace(first, last - first, changed(xml.substr(first, last - first)));
-  return true;
-}
 
 }  // namespace
 
@@ -36,12 +25,6 @@ std::string with_sites_shown(std::string xml, const std::vector<std::string>& si
     }
     COHORT_THROW_UNLESS(shown, "{}: it has no site {} with a colour", (folder / "scene.xml").string(), site);
   }
-  const std::size_t compiler = xml.find("<compiler ");
-  for (const char* directory : {"meshdir", "texturedir"})
-    if (compiler != std::string::npos)
-      change_attribute(xml, compiler, directory, [&](const std::string& value) {
-        return std::filesystem::absolute(folder / value).lexically_normal().string();
-      });
   return xml;
 }
 
@@ -59,10 +42,9 @@ bool Burners::lit(std::span<const double> qpos) const {
 }
 
 void Burners::build(const render::RendererSettings& settings) {
-  const std::filesystem::path& folder = simulation_.folder().path;
+  const SceneFolder& folder = simulation_.folder();
   scene_ = std::make_unique<sim::Scene>(sim::SceneOptions{.engine = sim::EngineKind::kMujoco});
-  scene_->add_entity(sim::Mjcf{.file = "", .xml = with_sites_shown(read_file(folder / "scene.xml"), sites_, folder)},
-                     "libero");
+  scene_->add_entity(sim::Mjcf{.file = "", .xml = with_sites_shown(scene_text(folder), sites_, folder.path)}, "libero");
   scene_->build(simulation_.n_envs());
   scene_->view(sim::Field::kQpos);
   renderer_ = render::make_renderer(*scene_, settings);

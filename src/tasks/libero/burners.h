@@ -40,8 +40,7 @@ class Burners {
   std::unique_ptr<render::Renderer> renderer_;
 };
 
-/// The text of a scene with these sites opaque, and its assets' folder absolute. Throws Error for a site that it does
-/// not have.
+/// The text of the scene in `folder` with these sites opaque. Throws Error for a site that it does not have.
 std::string with_sites_shown(std::string xml, const std::vector<std::string>& sites,
                              const std::filesystem::path& folder);
 

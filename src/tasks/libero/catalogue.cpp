@@ -34,12 +34,14 @@ fs::path checked(const fs::path& folder, const char* who) {
   return folder;
 }
 
-/// LIBERO's order of a suite's tasks, from the file suites.json beside the folders; empty without it.
-std::vector<std::string> benchmark_order(const std::string& suite) {
+/// The suites and the order of their tasks, from the file suites.json beside the folders; empty without it.
+config::Json benchmark_orders() {
   const fs::path file = libero_folder() / "suites.json";
-  if (!fs::exists(file)) return {};
+  if (libero_folder().empty() || !fs::exists(file)) return config::Json::object();
   try {
-    return config::Json::parse(read_file(file)).at(suite).get<std::vector<std::string>>();
+    config::Json orders = config::Json::parse(read_file(file));
+    COHORT_THROW_UNLESS(orders.is_object(), "{}: it holds no object of suites", file.string());
+    return orders;
   } catch (const config::Json::exception& e) {
     throw Error(format("{}: {}", file.string(), e.what()));
   }
@@ -91,30 +93,49 @@ std::vector<std::string> libero_suite_names() {
 }
 
 LiberoSuite libero_suite(const std::string& name) {
-  const auto* known =
-      std::find_if(std::begin(kSuites), std::end(kSuites), [&](const SuiteSize& s) { return name == s.name; });
-  if (known == std::end(kSuites)) {
-    const std::string near = config::nearest(name, libero_suite_names());
-    throw Error(format("there is no benchmark '{}'{}; there are {}", name,
-                       near.empty() ? "" : format(", did you mean '{}'?", near), join(libero_suite_names(), ", ")));
-  }
-  COHORT_THROW_UNLESS(!libero_folder().empty(), "{}: {}", name, how_to_say_where());
-  LiberoSuite suite{.name = name, .tasks = {}, .expected = known->tasks};
+  std::vector<std::string> known = libero_suite_names();
+  const bool liberos = std::find(known.begin(), known.end(), name) != known.end();
+  COHORT_THROW_UNLESS(!libero_folder().empty() || !liberos, "{}: {}", name, how_to_say_where());
+  const config::Json orders = benchmark_orders();
   std::map<std::string, int> present;
+  LiberoSuite suite{.name = name, .tasks = {}, .expected = 0};
   for (SceneHead& head : libero_tasks()) {
     ++present[head.suite];
     if (head.suite == name) suite.tasks.push_back(std::move(head));
   }
   std::string there;
-  for (const auto& [other, count] : present) there += format("{}{} of {}", there.empty() ? "" : ", ", count, other);
-  COHORT_THROW_UNLESS(!suite.tasks.empty(), "{} has no task of {}; there are {}", libero_folder().string(), name,
-                      there);
-  const std::vector<std::string> order = benchmark_order(name);
-  const auto place = [&](const SceneHead& head) {
-    return std::pair(std::find(order.begin(), order.end(), head.task) - order.begin(), head.task);
-  };
-  std::sort(suite.tasks.begin(), suite.tasks.end(),
-            [&](const SceneHead& a, const SceneHead& b) { return place(a) < place(b); });
+  for (const auto& [other, count] : present) {
+    there += format("{}{} of {}", there.empty() ? "" : ", ", count, other);
+    if (std::find(known.begin(), known.end(), other) == known.end()) known.push_back(other);
+  }
+  for (const auto& [other, tasks] : orders.items())
+    if (std::find(known.begin(), known.end(), other) == known.end()) known.push_back(other);
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::string near = config::nearest(name, known);
+    throw Error(format("there is no benchmark '{}'{}; there are {}", name,
+                       near.empty() ? "" : format(", did you mean '{}'?", near), join(known, ", ")));
+  }
+  COHORT_THROW_UNLESS(!suite.tasks.empty(),
+                      "{} has no task of {}; there are {} (`cohort export-libero --suites {}` writes them)",
+                      libero_folder().string(), name, there, name);
+  try {
+    std::vector<std::string> order;
+    if (orders.contains(name)) order = orders.at(name).get<std::vector<std::string>>();
+    std::map<std::string, std::size_t> places;
+    for (std::size_t i = 0; i < order.size(); ++i) places.emplace(order[i], i);
+    const auto place = [&](const SceneHead& head) {
+      const auto at = places.find(head.task);
+      return std::pair(at == places.end() ? order.size() : at->second, head.task);
+    };
+    std::sort(suite.tasks.begin(), suite.tasks.end(),
+              [&](const SceneHead& a, const SceneHead& b) { return place(a) < place(b); });
+    suite.expected = static_cast<int>(order.size());
+  } catch (const config::Json::exception& e) {
+    throw Error(format("{}: {}", (libero_folder() / "suites.json").string(), e.what()));
+  }
+  for (const SuiteSize& known_size : kSuites)
+    if (name == known_size.name) suite.expected = known_size.tasks;
+  suite.expected = std::max(suite.expected, static_cast<int>(suite.tasks.size()));
   return suite;
 }
 

@@ -30,8 +30,9 @@ struct LiberoSuite {
 };
 /// Names of LIBERO's suites: libero_spatial, libero_object, libero_goal, libero_10, libero_90.
 std::vector<std::string> libero_suite_names();
-/// Throws Error for another name (with the nearest), where no folder is known (and what to set), and where the folder
-/// has none of the suite's tasks (and which suites it has).
+/// name: of LIBERO's suites, or of another that the folder holds: LIBERO-Pro's "libero_goal_swap", LIBERO-Plus'
+/// "libero_goal_plus". Throws Error for another name (with the nearest), where no folder is known (and what to set), and
+/// where the folder has none of the suite's tasks (and which suites it has).
 LiberoSuite libero_suite(const std::string& name);
 
 /// "no LIBERO scenes are known: ...", for errors.

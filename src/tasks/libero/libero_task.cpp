@@ -13,9 +13,12 @@
 #include "tasks/built_in_tasks.h"
 #include "tasks/libero/burners.h"
 #include "tasks/libero/catalogue.h"
+#include "tasks/libero/compose/numpy_random.h"
 #include "tasks/libero/drawer_expert.h"
 #include "tasks/libero/observations.h"
+#include "tasks/libero/picture_noise.h"
 #include "tasks/registry.h"
+#include "tasks/shown_scene.h"
 #include "tasks/task_fields.h"
 
 namespace cohort::tasks::libero {
@@ -62,7 +65,7 @@ TaskSpec spec_of(const SceneFolder& folder, const LiberoSettings& settings, cons
   return spec;
 }
 
-class LiberoTask final : public Task {
+class LiberoTask final : public Task, public ShowsScene {
  public:
   LiberoTask(SceneFolder folder, const LiberoSettings& own, const TaskSettings& settings, TaskFields fields)
       : folder_(std::move(folder)),
@@ -87,13 +90,14 @@ class LiberoTask final : public Task {
     workspaces_.assign(n, SensorReadings::Workspace(simulation_));
     for (const FieldSpec& field : spec_.observations) rows_.emplace_back(n * size_of(field.elements()));
     actions_.resize(n * kActions);
-    reward_.resize(n), steps_.resize(n), moments_.resize(n);
+    reward_.resize(n), steps_.resize(n), moments_.resize(n), seeds_.resize(n);
     for (auto* flags : {&success_, &terminated_, &truncated_, &broken_, &lit_}) flags->resize(n);
     drawn_.resize(spec_.cameras.size());
     for (int env = 0; env < n_; ++env) observe(env);
   }
 
   const TaskSpec& spec() const override { return spec_; }
+  sim::Scene& shown_scene() override { return simulation_.scene(); }
   int n_envs() const override { return n_; }
 
   void reset(std::span<const std::int32_t> envs, std::span<const std::uint64_t> seeds) override {
@@ -116,6 +120,7 @@ class LiberoTask final : public Task {
         for (std::size_t i = 0; i < count; ++i) simulation_.put(envs[first + i], warm_->take(own[i]));
       }
     }
+    for (std::size_t i = 0; i < envs.size(); ++i) seeds_[size_of(envs[i])] = static_cast<std::int64_t>(seeds[i]);
     for (const std::int32_t env : envs) {
       const std::size_t e = size_of(env);
       reward_[e] = 0, steps_[e] = 0, ++moments_[e];
@@ -164,6 +169,9 @@ class LiberoTask final : public Task {
     const int height = pictures_settings_.height, width = pictures_settings_.width;
     if (!renderer_) {
       COHORT_THROW_UNLESS(height > 0 && width > 0, "pictures of {} x {} pixels: at least 1 x 1", width, height);
+      COHORT_THROW_UNLESS(folder_.picture_noise == 0 || (height == kNoisyPicture && width == kNoisyPicture),
+                          "{}: LIBERO-Plus' noise is one of pictures of {} x {} pixels, and {} x {} are asked for",
+                          folder_.task, kNoisyPicture, kNoisyPicture, width, height);
       renderer_ = render::make_renderer(simulation_.scene(), renderer_settings());
     }
     if (drawn.rgb.empty()) {
@@ -263,6 +271,8 @@ class LiberoTask final : public Task {
   void visit_state(StateVisitor& state) override {
     simulation_.visit_state(state);
     state.add("task.step", steps_);
+    // The noise in an episode's pictures is a function of its seed and its steps.
+    if (folder_.picture_noise != 0) state.add("task.seed", seeds_);
     state.add("task.reward", reward_);
     state.add("task.success", success_);
     state.add("task.terminated", terminated_);
@@ -317,12 +327,33 @@ class LiberoTask final : public Task {
   void put_pictures(std::span<const std::int32_t> envs, Drawn& drawn) {
     const std::size_t height = size_of(pictures_settings_.height), line = size_of(pictures_settings_.width) * 3,
                       bytes = height * line;
-    for (std::size_t i = 0; i < envs.size(); ++i)
+    const bool noisy = folder_.picture_noise != 0 && drawn.camera == "agentview";
+    for (std::size_t i = 0; i < envs.size(); ++i) {
+      const std::span<std::uint8_t> rendered = std::span(picture_rows_).subspan(i * bytes, bytes);
+      if (noisy) add_noise(rendered, size_of(envs[i]), line);
       for (std::size_t y = 0; y < height; ++y) {
         const std::size_t from = drawn.upside_down ? height - 1 - y : y;
-        std::copy_n(picture_rows_.begin() + static_cast<std::ptrdiff_t>(i * bytes + from * line), line,
+        std::copy_n(rendered.begin() + static_cast<std::ptrdiff_t>(from * line), line,
                     drawn.rgb.begin() + static_cast<std::ptrdiff_t>(size_of(envs[i]) * bytes + y * line));
       }
+    }
+  }
+
+  /// LIBERO-Plus puts noise into pictures as its environment has them, upside down.
+  void add_noise(std::span<std::uint8_t> rgb, std::size_t env, std::size_t line) const {
+    const auto turn = [&] {
+      for (std::size_t top = 0, bottom = rgb.size() - line; top < bottom; top += line, bottom -= line)
+        std::swap_ranges(rgb.begin() + static_cast<std::ptrdiff_t>(top),
+                         rgb.begin() + static_cast<std::ptrdiff_t>(top + line),
+                         rgb.begin() + static_cast<std::ptrdiff_t>(bottom));
+    };
+    // Its own draws are unseeded; these are those of the episode's step.
+    const RandomStream stream(static_cast<std::uint64_t>(seeds_[env]), RandomPurpose::kEnvironment, 1,
+                              static_cast<std::uint64_t>(steps_[env]));
+    compose::NumpyRandom random(stream.bits(0));
+    turn();
+    add_picture_noise(rgb, folder_.picture_noise, random);
+    turn();
   }
 
   SceneFolder folder_;
@@ -342,7 +373,7 @@ class LiberoTask final : public Task {
   std::vector<std::vector<float>> rows_;
   std::vector<double> actions_;
   std::vector<float> reward_;
-  std::vector<std::int64_t> steps_, moments_;
+  std::vector<std::int64_t> steps_, moments_, seeds_;
   std::vector<std::uint8_t> success_, terminated_, truncated_, broken_;
   std::vector<std::uint8_t> lit_;  ///< a stove was on when the cameras saw
   std::unique_ptr<render::Renderer> renderer_, film_renderer_;
@@ -389,10 +420,11 @@ void describe(config::Fields& fields, LiberoSettings& s) {
 
 Protocol protocol_of(const std::string& name, const std::string& suite) {
   if (name == "libero") return {.warmup_steps = 5, .warmup_grip = 0, .horizon = 600};
-  const std::int64_t horizon = suite == "libero_goal" ? 300
-                               : suite == "libero_10" ? 520
-                               : suite == "libero_90" ? 400
-                                                      : 280;
+  // A variant has the limit of the suite that it changes.
+  const auto is_of = [&](const char* libero) {
+    return suite == libero || suite.starts_with(std::string(libero) + "_");
+  };
+  const std::int64_t horizon = is_of("libero_goal") ? 300 : is_of("libero_10") ? 520 : is_of("libero_90") ? 400 : 280;
   return {.warmup_steps = 10, .warmup_grip = -1, .horizon = horizon};
 }
 

@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "formats/npy.h"
+#include "tasks/libero/picture_noise.h"
 
 namespace cohort::tasks::libero {
 namespace fs = std::filesystem;
@@ -161,6 +162,29 @@ void check_assets(const fs::path& folder) {
              missing.size() > kShown ? ", ..." : ""));
 }
 
+/// `numbers` of a task.json, so many.
+template <std::size_t N>
+std::array<double, N> read_numbers(const Json& json, const char* what) {
+  const auto values = json.get<std::vector<double>>();
+  COHORT_THROW_UNLESS(values.size() == N, "{} has {} numbers, not {}", what, values.size(), N);
+  std::array<double, N> out{};
+  std::copy(values.begin(), values.end(), out.begin());
+  return out;
+}
+
+/// What a task of LIBERO-Plus changes in the scene that has been read.
+void read_changes(const Json& task, SceneFolder& scene) {
+  scene.perturbation = task.value("perturbation", "");
+  if (task.contains("agentview"))
+    scene.agentview =
+        SceneFolder::CameraPose{read_numbers<3>(task.at("agentview").at("pos"), "agentview's pos"),
+                                read_numbers<4>(task.at("agentview").at("quat_wxyz"), "agentview's quat")};
+  if (task.contains("init_qpos")) scene.reset_joints = read_numbers<kArmJoints>(task.at("init_qpos"), "init_qpos");
+  scene.picture_noise = task.value("picture_noise", 0);
+  COHORT_THROW_UNLESS(scene.picture_noise >= 0 && scene.picture_noise <= kPictureNoises,
+                      "picture_noise is {}, and there are 1 to {}", scene.picture_noise, kPictureNoises);
+}
+
 void read_initial_states(const fs::path& folder, SceneFolder& scene) {
   NpyArray array = read_npy(folder / "init_states.npy");
   COHORT_THROW_UNLESS(array.shape.size() == 2 && array.shape[0] >= 1,
@@ -177,13 +201,36 @@ SceneHead read_scene_head(const fs::path& folder) {
   const Json task = read_task_json(folder);
   try {
     return {folder, task.at("task").get<std::string>(), task.at("suite").get<std::string>(),
-            task.at("language").get<std::string>()};
+            task.at("language").get<std::string>(), task.value("perturbation", "")};
   } catch (const Json::exception& e) {
     throw Error(format("{}: {}", (folder / "task.json").string(), e.what()));
   }
 }
 
 SceneFolder read_scene_folder(const fs::path& folder) {
+  if (const Json changes = read_task_json(folder); changes.contains("scene_of")) {
+    try {
+      const std::string base = changes.at("scene_of").get<std::string>();
+      const fs::path place = folder.parent_path() / base;
+      COHORT_THROW_UNLESS(
+          base.find('/') == std::string::npos && base != folder.filename() && fs::exists(place),
+          "its scene_of names the folder {}, which is not beside it (`cohort export-libero` writes both)", base);
+      COHORT_THROW_UNLESS(!read_task_json(place).contains("scene_of"),
+                          "its scene_of names {}, which has no scene of its "
+                          "own",
+                          base);
+      SceneFolder scene = read_scene_folder(place);
+      scene.task = changes.at("task").get<std::string>();
+      scene.suite = changes.at("suite").get<std::string>();
+      scene.language = changes.at("language").get<std::string>();
+      read_changes(changes, scene);
+      return scene;
+    } catch (const Json::exception& e) {
+      throw Error(format("{}: {}", (folder / "task.json").string(), e.what()));
+    } catch (const Error& e) {
+      throw Error(format("{}: {}", (folder / "task.json").string(), e.what()));
+    }
+  }
   for (const char* file : {"task.json", "scene.xml", "init_states.npy"})
     COHORT_THROW_UNLESS(fs::exists(folder / file),
                         "{} is no folder of a LIBERO task: it has no {} (`cohort export-libero` writes them)",
@@ -210,6 +257,7 @@ SceneFolder read_scene_folder(const fs::path& folder) {
     scene.substeps = task.at("substeps").get<int>();
     scene.timestep = task.at("timestep").get<double>();
     scene.longest = task.at("horizon").get<std::int64_t>();
+    read_changes(task, scene);
   } catch (const Json::exception& e) {
     throw Error(format("{}: {}", (folder / "task.json").string(), e.what()));
   } catch (const Error& e) {

@@ -6,12 +6,17 @@
 ///   task.json         names, goal, objects, fixtures, sites, robot, controller
 ///   init_states.npy   float64 (states, 1 + nq + nv): time, qpos, qvel
 ///
+/// A task of LIBERO-Plus that changes another's is a task.json alone, which names the other's folder (`scene_of`) and
+/// what it changes: agentview's pose (`agentview`), the arm at the environment's reset (`init_qpos`), noise in
+/// agentview's pictures (`picture_noise`), the instruction (`language`).
+///
 ///   const SceneFolder scene = read_scene_folder("libero/scene10_close_top_drawer");
 #pragma once
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +51,7 @@ struct SceneFolder {
   std::string task;                     ///< LIBERO's name: "KITCHEN_SCENE10_close_the_top_drawer_of_the_cabinet"
   std::string suite;                    ///< "libero_90"
   std::string language;                 ///< the instruction, as LIBERO takes it from the file's name
+  std::string perturbation;             ///< what a variant changes: "camera", "swap", ...; empty: LIBERO's own
   std::vector<PredicateWords> goal;     ///< all must hold
   std::vector<PredicateWords> watched;  ///< others that the folder's maker looked at
   std::map<std::string, Thing> things;
@@ -53,6 +59,14 @@ struct SceneFolder {
   std::vector<std::string> objects;   ///< the movable things, in LIBERO's order
   std::vector<std::string> cameras;   ///< of the model, those that LIBERO observes first
   std::array<bool, 6> geom_groups{};  ///< that are drawn
+
+  /// agentview's pose in place of the scene's.
+  struct CameraPose {
+    std::array<double, 3> pos{};             ///< m
+    std::array<double, 4> quat{1, 0, 0, 0};  ///< w, x, y, z
+  };
+  std::optional<CameraPose> agentview;
+  int picture_noise = 0;  ///< of agentview's pictures (picture_noise.h); 0: none
 
   std::string hand_body;  ///< whose orientation is observed
   std::string grip_site;  ///< whose position is observed and controlled
@@ -76,7 +90,7 @@ struct SceneFolder {
 /// What a list of tasks needs.
 struct SceneHead {
   std::filesystem::path path;
-  std::string task, suite, language;
+  std::string task, suite, language, perturbation;
 };
 /// Throws Error naming the file and what is wrong with it.
 SceneHead read_scene_head(const std::filesystem::path& folder);

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/real_at.h"
+#include "tasks/libero/scene_text.h"
 #include "tasks/scene_state.h"
 
 namespace cohort::tasks::libero {
@@ -25,8 +26,13 @@ sim::SceneOptions options_of(const SimulationSettings& settings) {
   return options;
 }
 
+sim::Mjcf entity_of(const SceneFolder& folder) {
+  if (folder.agentview) return {.file = "", .xml = scene_text(folder)};
+  return {.file = (folder.path / "scene.xml").string()};
+}
+
 sim::Scene& built(sim::Scene& scene, const SceneFolder& folder, int n_envs) {
-  scene.add_entity(sim::Mjcf{.file = (folder.path / "scene.xml").string()}, "libero");
+  scene.add_entity(entity_of(folder), "libero");
   scene.build(n_envs);
   return scene;
 }

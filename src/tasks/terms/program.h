@@ -130,6 +130,7 @@ template <class L>
 struct ProgramLane {
   using V = typename L::V;
   using M = typename L::M;
+  using P = typename L::Ptr;  ///< addresses registers, one behind the other for this lane
   static constexpr int kWidth = L::kWidth;
 
   COHORT_LANE static V truth(M m) { return select(m, V(1.0f), V(0.0f)); }
@@ -216,7 +217,7 @@ struct ProgramLane {
     return v;
   }
 
-  COHORT_KERNEL static void uniform(const Evaluation& e, const Instruction& in, int first, V* out) {
+  COHORT_KERNEL static void uniform(const Evaluation& e, const Instruction& in, int first, P out) {
     unsigned words[4][kWidth];
     for (int i = 0; i < in.n; ++i) {
       if (i % 4 == 0) draw(e, first, in.a, i / 4, words);
@@ -224,7 +225,7 @@ struct ProgramLane {
     }
   }
   /// Box and Muller, 1958.
-  COHORT_KERNEL static void normal(const Evaluation& e, const Instruction& in, int first, V* out) {
+  COHORT_KERNEL static void normal(const Evaluation& e, const Instruction& in, int first, P out) {
     unsigned words[4][kWidth];
     for (int i = 0; i < in.n; ++i) {
       if (i % 2 == 0) draw(e, first, in.a, i / 2, words);
@@ -237,32 +238,31 @@ struct ProgramLane {
   }
 
   template <class F>
-  COHORT_LANE static void each(const Instruction& in, V* r, F f) {
-    V* const out = r + in.out;
-    const V* const a = r + in.a;
+  COHORT_LANE static void each(const Instruction& in, P r, F f) {
+    const P out = r + in.out, a = r + in.a;
     for (int i = 0; i < in.n; ++i) out[i] = f(a[i]);
   }
   template <class F>
-  COHORT_LANE static void each2(const Instruction& in, V* r, F f) {
-    V* const out = r + in.out;
-    const V *a = r + in.a, *b = r + in.b;
-    for (int i = 0; i < in.n; ++i, a += in.sa, b += in.sb) out[i] = f(*a, *b);
+  COHORT_LANE static void each2(const Instruction& in, P r, F f) {
+    const P out = r + in.out, a = r + in.a, b = r + in.b;
+    for (int i = 0, x = 0, y = 0; i < in.n; ++i, x += in.sa, y += in.sb) out[i] = f(a[x], b[y]);
   }
   template <class F>
-  COHORT_LANE static void reduce(const Instruction& in, V* r, F f) {
+  COHORT_LANE static void reduce(const Instruction& in, P r, F f) {
     for (int i = 0; i < in.n; ++i) {
-      const V* const a = r + in.a + i * in.m;
+      const P a = r + in.a + i * in.m;
       V sum = a[0];
       for (int j = 1; j < in.m; ++j) sum = f(sum, a[j]);
       r[in.out + i] = sum;
     }
   }
-  COHORT_LANE static void cross(V* out, const V* a, const V* b) {
+  template <class Out, class A, class B>
+  COHORT_LANE static void cross(Out out, A a, B b) {
     const V x = a[1] * b[2] - a[2] * b[1], y = a[2] * b[0] - a[0] * b[2], z = a[0] * b[1] - a[1] * b[0];
     out[0] = x, out[1] = y, out[2] = z;
   }
   /// v + 2 w (u x v) + 2 u x (u x v), u = q's vector part; sign -1: by the inverse.
-  COHORT_LANE static void rotate(V* out, const V* q, const V* v, float sign) {
+  COHORT_LANE static void rotate(P out, P q, P v, float sign) {
     const V u[3] = {q[1], q[2], q[3]}, w = V(sign) * q[0];
     V t[3], s[3];
     cross(t, u, v);
@@ -270,7 +270,7 @@ struct ProgramLane {
     cross(s, u, t);
     for (int i = 0; i < 3; ++i) out[i] = v[i] + w * t[i] + s[i];
   }
-  COHORT_LANE static void quat_multiply(V* out, const V* a, const V* b) {
+  COHORT_LANE static void quat_multiply(P out, P a, P b) {
     const V w = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3];
     const V x = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2];
     const V y = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1];
@@ -279,13 +279,12 @@ struct ProgramLane {
   }
 
   /// The environments from `first` on, in the lanes of `active`. r: as many registers as the program needs.
-  static void run(const Evaluation& e, int first, unsigned active, V* r) {
+  COHORT_DEVICE static void run(const Evaluation& e, int first, unsigned active, P r) {
     constexpr unsigned kAll = kWidth >= 32 ? ~0u : (1u << kWidth) - 1;
     for (int i = 0; i < e.constant_count; ++i) r[i] = V(e.constants[i]);
     for (int at = 0; at < e.count; ++at) {
       const Instruction& in = e.code[at];
-      V* const out = r + in.out;
-      const V* const a = r + in.a;
+      const P out = r + in.out, a = r + in.a;
       switch (in.op) {
         case Op::kLoad: {
           const Array& array = e.arrays[in.a];
@@ -347,8 +346,9 @@ struct ProgramLane {
           each2(in, r, [](V x, V y) { return truth(is_true(x) | is_true(y)); });
           break;
         case Op::kSelect: {
-          const V *x = r + in.a, *y = r + in.b, *z = r + in.c;
-          for (int i = 0; i < in.n; ++i, x += in.sa, y += in.sb, z += in.sc) out[i] = select(is_true(*x), *y, *z);
+          const P b = r + in.b, c = r + in.c;
+          for (int i = 0, x = 0, y = 0, z = 0; i < in.n; ++i, x += in.sa, y += in.sb, z += in.sc)
+            out[i] = select(is_true(a[x]), b[y], c[z]);
           break;
         }
         case Op::kNot:
@@ -491,7 +491,7 @@ struct ProgramLane {
 
   /// The active ones of [first, last), both multiples of 16.
   static void run_range(const Evaluation& e, int first, int last, void* registers) {
-    V* const r = static_cast<V*>(registers);
+    const P r = static_cast<P>(registers);
     for (int env = first; env < last; env += kWidth) {
       unsigned active = 0;
       for (int l = 0; l < kWidth; ++l) active |= (e.active[env + l] != 0 ? 1u : 0u) << l;

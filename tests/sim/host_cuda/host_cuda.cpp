@@ -49,6 +49,7 @@ struct Runtime {
   std::set<Stream*> streams;
   int graphs = 0, default_stream = 0, fail_after = -1;
   int launches[kDevices] = {};
+  long long uploaded[kDevices] = {}, downloaded[kDevices] = {};
   double limit[kDevices] = {kTotalBytes, kTotalBytes};
   bool fail_wait = false, broken = false;
   float* shared = nullptr;
@@ -145,6 +146,7 @@ Counts counts(int device) {
   c.graphs = r.graphs;
   c.launches = r.launches[device];
   c.default_stream = r.default_stream;
+  c.uploaded = r.uploaded[device], c.downloaded = r.downloaded[device];
   return c;
 }
 void use_shared_memory(float* memory, int bytes) {
@@ -345,6 +347,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const Lock lock(r.mutex);
   const bool up = kind == cudaMemcpyHostToDevice;
   if (!r.holds(current, up ? to : from, bytes)) return failed(cudaErrorInvalidValue);
+  (up ? r.uploaded : r.downloaded)[current] += static_cast<long long>(bytes);
   if (r.is_page_locked(up ? from : to, bytes)) return put(stream, [=] { std::memcpy(to, from, bytes); });
   // Of memory that the system may move, a copy is taken at once; into it, the call waits.
   if (up) {

@@ -12,11 +12,12 @@ void use_shared_memory(float* memory, int bytes);
 
 /// Of a device, since the process began.
 struct Counts {
-  int allocations = 0;     ///< that are not given back
-  int streams = 0;         ///< likewise
-  int graphs = 0;          ///< likewise, of all devices
-  int launches = 0;        ///< of kernels
-  int default_stream = 0;  ///< pieces of work put on the default stream, of all devices
+  int allocations = 0;                     ///< that are not given back
+  int streams = 0;                         ///< likewise
+  int graphs = 0;                          ///< likewise, of all devices
+  int launches = 0;                        ///< of kernels
+  int default_stream = 0;                  ///< pieces of work put on the default stream, of all devices
+  long long uploaded = 0, downloaded = 0;  ///< bytes to the device, and to the host
 };
 Counts counts(int device);
 

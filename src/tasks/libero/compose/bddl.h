@@ -19,6 +19,7 @@ struct Region {
   std::vector<std::array<double, 4>> ranges;  ///< m, in the workspace: low x, low y, high x, high y
   std::array<double, 2> yaw{0, 0};            ///< rad
   std::array<double, 4> rgba{0, 0, 1, 0};
+  bool operator==(const Region&) const = default;
 };
 
 /// In the order of the file, and a name once: a later value takes the place of the earlier.
@@ -36,6 +37,7 @@ struct Problem {
   std::vector<std::vector<std::string>> goal;     ///< all must hold
 
   const Region* region(const std::string& name) const;  ///< null without one
+  bool operator==(const Problem&) const = default;
 };
 
 /// Throws Error naming `source`, the line where brackets do not match, and what is not understood.

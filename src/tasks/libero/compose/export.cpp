@@ -1,9 +1,14 @@
 #include "tasks/libero/compose/export.h"
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "core/config.h"
@@ -44,7 +49,11 @@ class Unfinished {
 
   const fs::path& path() const { return path_; }
   void finish() {
-    sync_path(path_);
+    // Once for all: a variant is a file of a few lines, of which there are thousands.
+    if (const int folder = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
+      ::syncfs(folder);
+      ::close(folder);
+    }
     std::error_code failed;
     fs::rename(path_, out_, failed);  // onto an empty folder, too
     COHORT_THROW_UNLESS(!failed, "{} cannot become {}: {}", path_.string(), out_.string(), failed.message());
@@ -55,6 +64,15 @@ class Unfinished {
  private:
   fs::path out_, path_;
 };
+
+/// A file of a folder that is not finished; it comes to the disk with the others.
+void write_part(const fs::path& file, const std::string& content) {
+  fs::create_directories(file.parent_path());
+  std::ofstream out(file, std::ios::binary);
+  out << content;
+  out.close();
+  COHORT_THROW_UNLESS(out.good(), "cannot write {}: {}", file.string(), std::strerror(errno));
+}
 
 /// The model with the assets' names in ../assets.
 void store_assets(XmlNode& model, AssetStore& assets) {
@@ -117,45 +135,127 @@ MeasuredModel compile_and_measure(const ComposedScene& scene, const std::string&
   return measure_model(sim::compile_scene({&whole, 1}, {}, {}).mjb, scene.robot);
 }
 
+/// Whether the task's scene is that of LIBERO's task, whatever is said to the robot.
+bool same_scene(const ChosenTask& task, const Problem& problem, const LiberoSource& libero) {
+  if (task.variant.base.empty()) return false;
+  const fs::path base_file = libero.root / "bddl_files" / task.folder / (task.variant.base + ".bddl");
+  Problem base = read_problem(read_file(base_file), base_file.string());
+  base.language = problem.language;
+  return base == problem;
+}
+
+config::Json camera_entry(const Arena& arena, const Variant& variant) {
+  for (const ArenaCamera& camera : arena.cameras)
+    if (camera.name == "agentview") {
+      const CameraPose pose = moved_camera({camera.pos, camera.quat}, variant);
+      return {{"pos", pose.pos}, {"quat_wxyz", pose.quat}};
+    }
+  throw Error(format("the arena {} has no camera agentview", arena.kind));
+}
+
+/// What a task of LIBERO-Plus changes, beside its layout.
+config::Json changes_of(const ChosenTask& task, const Arena& arena) {
+  const Variant& variant = task.variant;
+  config::Json json{{"agentview", camera_entry(arena, variant)}};
+  if (variant.noise != 0) json["picture_noise"] = variant.noise;
+  if (variant.start != 0) {
+    const fs::path file =
+        task.source->root / "envs/robots" / (arena.mounted ? "mounted_panda.py" : "on_the_ground_panda.py");
+    json["init_qpos"] = start_posture(read_file(file), arena.mounted ? "MountedPanda" : "OnTheGroundPanda",
+                                      variant.start, file.string());
+  }
+  return json;
+}
+
+class Exporter {
+ public:
+  Exporter(const ExportSettings& settings, const LiberoSource& libero, const fs::path& robosuite, const fs::path& out)
+      : settings_(settings),
+        libero_(libero),
+        robosuite_(robosuite),
+        out_(out),
+        assets_(out / "assets", libero.assets) {}
+
+  void write(const ChosenTask& task, const std::string& name) {
+    const fs::path file = task.problem_file(), folder = out_ / name;
+    Problem problem = read_problem(read_file(file), file.string());
+    config::Json json;
+    std::string scene;
+    if (same_scene(task, problem, libero_)) {
+      json = {{"task", task.task}, {"suite", task.suite}, {"scene_of", task.folder + "__" + task.variant.base}};
+      json.update(changes_of(task, arena_of(problem.name)));
+    } else {
+      std::tie(json, scene) = write_scene(task, problem, folder);
+      if (task.source->family == Family::kPlus) json.update(changes_of(task, arena_of(problem.name)));
+    }
+    json["language"] = language_for(task, problem);
+    if (!task.variant.perturbation.empty()) json["perturbation"] = task.variant.perturbation;
+    write_part(folder / "task.json", json.dump(1));
+    if (!scene.empty()) write_part(folder / "scene.xml", scene);
+  }
+
+  void finish(const SuiteMap& suites) {
+    assets_.write_manifest();
+    config::Json json = config::Json::object();
+    for (const auto& [suite, tasks] : suites) json[suite] = tasks;
+    write_file_atomically(out_ / "suites.json", json.dump(1));
+  }
+
+ private:
+  /// LIBERO takes the sentence from the task's name. Where a variant's name is not the sentence it is the problem's, or
+  /// that of the task which is changed.
+  static std::string language_for(const ChosenTask& task, const Problem& problem) {
+    const Variant& variant = task.variant;
+    if (task.source->family == Family::kPro || variant.perturbation == "language") return problem.language;
+    if (task.source->family == Family::kLibero) return language_of(task.task);
+    return language_of(variant.base.empty() ? task.file.substr(0, task.file.find("_level")) : variant.base);
+  }
+
+  /// Writes the initial states. Returns what task.json and scene.xml are to hold.
+  std::pair<config::Json, std::string> write_scene(const ChosenTask& task, const Problem& problem,
+                                                   const fs::path& folder) {
+    ComposedScene scene = compose_scene({task.source->assets, robosuite_}, problem);
+    const std::map<std::string, FixturePose> fixtures = place_fixtures(scene);
+    XmlNode model = scene.model;
+    store_assets(model, assets_);
+    const MeasuredModel measured = compile_and_measure(scene, task.task);
+    apply_reset(model, scene, measured, fixtures);
+    write_statistic(model, measured);
+    write_npy(folder / "init_states.npy", read_initial_states(task.states_file(), settings_.states));
+    config::Json json = describe_task(task.suite, task.task, scene, measured, fixtures);
+    json["bddl_file"] = task.folder + "/" + task.variant.problem + ".bddl";
+    return {std::move(json), to_xml(model)};
+  }
+
+  const ExportSettings& settings_;
+  const LiberoSource& libero_;
+  fs::path robosuite_, out_;
+  AssetStore assets_;
+};
+
 }  // namespace
 
-void export_libero(const ExportSettings& settings,
-                   const std::function<void(int done, int total, const std::string& folder)>& report) {
-  const LiberoSource libero = find_libero(settings.libero);
-  const AssetFolders folders{libero.root / "assets", find_robosuite_assets(settings.robosuite)};
-  const std::vector<ChosenTask> chosen = choose_tasks(libero.suites, settings.suites, settings.tasks);
+std::vector<LeftOut> export_libero(const ExportSettings& settings,
+                                   const std::function<void(int done, int total, const std::string& folder)>& report) {
+  const std::vector<LiberoSource> sources = find_libero(settings.libero);
+  const fs::path robosuite = find_robosuite_assets(settings.robosuite.empty() ? settings.libero : settings.robosuite);
+  const Choice choice = choose_tasks(sources, settings.suites, settings.tasks, settings.perturbations);
   COHORT_THROW_UNLESS(settings.states >= 0, "{} initial states: 0 is for all", settings.states);
   Unfinished out(settings.out);
-  AssetStore assets(out.path() / "assets", folders.libero);
+  Exporter exporter(settings, sources.front(), robosuite, out.path());
   int done = 0;
-  for (const ChosenTask& task : chosen) {
-    const fs::path problem_file = libero.root / "bddl_files" / task.suite / (task.task + ".bddl");
-    const std::string name = task.suite + "__" + task.task;
-    const fs::path folder = out.path() / name;
+  for (const ChosenTask& task : choice.tasks) {
+    const std::string name = task.suite + "__" + task.file;
     try {
-      ComposedScene scene = compose_scene(folders, read_problem(read_file(problem_file), problem_file.string()));
-      const std::map<std::string, FixturePose> fixtures = place_fixtures(scene);
-      XmlNode model = scene.model;
-      store_assets(model, assets);
-      const MeasuredModel measured = compile_and_measure(scene, task.task);
-      apply_reset(model, scene, measured, fixtures);
-      write_statistic(model, measured);
-      write_npy(
-          folder / "init_states.npy",
-          read_initial_states(libero.root / "init_files" / task.suite / (task.task + ".pruned_init"), settings.states));
-      write_file_atomically(folder / "task.json",
-                            describe_task(task.suite, task.task, scene, measured, fixtures).dump(1));
-      write_file_atomically(folder / "scene.xml", to_xml(model));
+      exporter.write(task, name);
     } catch (const Error& e) {
       throw Error(format("{}: {}", name, e.what()));
     }
-    report(++done, static_cast<int>(chosen.size()), name);
+    report(++done, static_cast<int>(choice.tasks.size()), name);
   }
-  assets.write_manifest();
-  config::Json suites = config::Json::object();
-  for (const auto& [suite, tasks] : libero.suites) suites[suite] = tasks;
-  write_file_atomically(out.path() / "suites.json", suites.dump(1));
+  exporter.finish(all_suites(sources));
   out.finish();
+  return choice.left_out;
 }
 
 }  // namespace cohort::tasks::libero::compose

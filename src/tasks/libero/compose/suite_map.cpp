@@ -23,7 +23,8 @@ class LiteralReader {
       map.emplace_back(std::move(key), std::vector<std::string>());
       while (!taken(']')) {
         map.back().second.push_back(quoted());
-        if (!taken(',') && peek() != ']') refuse();
+        // LIBERO-Pro 0.1.1 lacks a comma between two names, which Python makes one name of that no file has.
+        if (!taken(',') && peek() != ']' && peek() != '"' && peek() != '\'') refuse();
       }
       if (!taken(',') && peek() != '}') refuse();
     }

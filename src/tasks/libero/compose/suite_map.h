@@ -1,5 +1,5 @@
 /// LIBERO's suites and the order of their tasks, from libero/libero/benchmark/libero_suite_task_map.py: a dictionary of
-/// lists of texts, read as data.
+/// lists of texts, read as data. A comma between two texts may be missing, as one is in LIBERO-Pro's.
 ///
 ///   const SuiteMap map = read_suite_map(read_file(path), path);
 #pragma once

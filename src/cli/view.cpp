@@ -1,0 +1,196 @@
+// `cohort view`: the executable cohort-view, which `cohort` becomes. A model, a task or a run in a browser.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/model_morph.h"
+#include "cli/parse_arguments.h"
+#include "cli/policy_kinds.h"
+#include "cli/subcommand.h"
+#include "cli/task_arguments.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "launch/signals.h"
+#include "rl/ppo_policy.h"
+#include "sim/model_file.h"
+#include "tasks/registry.h"
+#include "tasks/shown_scene.h"
+#include "view/live_server.h"
+#include "view/live_session.h"
+
+namespace cohort::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ViewArguments {
+  TaskArguments task;
+  std::vector<std::string> policies;
+  std::string control = "hand", engine = "batched", keyframe, srdf;
+  bool fixed_base = false, paused = false;
+  std::uint64_t seed = 0;
+  view::LiveServerSettings server;
+};
+
+/// The task that a run of PPO has learnt in, and what it was set to, unless that is typed.
+std::string task_of_run(const fs::path& run, tasks::TaskSettings& settings) {
+  const rl::PpoCheckpoint checkpoint = rl::read_ppo_checkpoint(run);
+  std::vector<std::string> learnt;
+  for (const auto& [key, value] : checkpoint.learnt.settings) {
+    if (key == "engine") {
+      if (settings.engine.empty()) settings.engine = value;
+    } else {
+      learnt.push_back(format("{}={}", key, value));
+    }
+  }
+  settings.overrides.insert(settings.overrides.begin(), learnt.begin(), learnt.end());
+  return checkpoint.task;
+}
+
+bool is_model(const std::string& what) {
+  return what.ends_with(".xml") || what.ends_with(".mjcf") || what.ends_with(".urdf") || what.ends_with(".cohort");
+}
+
+void serve(view::LiveSession& session, const ViewArguments& arguments) {
+  launch::SignalPipe signals({SIGINT, SIGTERM});
+  view::LiveServer server(session, arguments.server);
+  std::printf("%s: open %s\n", session.title().c_str(), server.address().c_str());
+  std::printf("from another machine: ssh -L %d:localhost:%d THIS-MACHINE, then the same address there\n", server.port(),
+              server.port());
+  std::printf("Ctrl-C ends it\n");
+  std::fflush(stdout);
+  server.run([&] { return !signals.take().empty(); });
+}
+
+void view_model(const ViewArguments& arguments, const std::string& model) {
+  sim::SceneOptions options;
+  options.engine = sim::parse_engine(arguments.engine);
+  options.threads = std::max(1, arguments.task.settings.threads);
+  options.seed = arguments.seed;
+  options.report_stops = false;
+  sim::Scene scene(options);
+  if (model.ends_with(".cohort")) {
+    scene.build_from_file(model, arguments.task.settings.n_envs);
+  } else {
+    scene.add_entity(morph_of(model, arguments.fixed_base, arguments.srdf));
+    scene.build(arguments.task.settings.n_envs);
+  }
+  for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
+  const int keyframe = arguments.keyframe.empty() ? -1 : scene.info().keyframe(arguments.keyframe);
+  view::ModelSession session(scene, arguments.control, keyframe);
+  serve(session, arguments);
+}
+
+void view_task(ViewArguments& arguments, const std::string& name) {
+  if (arguments.policies.empty()) arguments.policies = {"random"};
+  Actors actors(arguments.policies, arguments.task);
+  actors.choose_pictures(arguments.task);
+  const auto task = arguments.task.make(name);
+  if (tasks::scene_of(*task) == nullptr)
+    throw Error(format("{} has no scene in three dimensions to view; `cohort evaluate --record-video` films it", name));
+  const std::vector<NamedActor> of_task = actors.for_task(*task, arguments.task);
+  std::vector<view::TaskSession::Named> named;
+  for (std::size_t i = 0; i < of_task.size(); ++i) named.push_back({actors.titles()[i], of_task[i].actor.get()});
+  view::TaskSession session(*task, std::move(named), arguments.seed);
+  serve(session, arguments);
+}
+
+/// Checkpoints of a run, the last first: to be chosen on the page.
+std::vector<std::string> checkpoints_of(const fs::path& run) {
+  std::vector<std::pair<long, std::string>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_symlink(error) || !name.starts_with("checkpoint-")) continue;
+    found.emplace_back(-std::strtol(name.c_str() + 11, nullptr, 10), entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> out;
+  for (const auto& [step, path] : found)
+    if (out.size() < kMost) out.push_back(path);
+  return out;
+}
+
+int run_view(const std::vector<std::string>& words) {
+  CLI::App app("Shows a model, a task or a run in a browser: it plays, and is turned, picked and moved there.",
+               "cohort view");
+  app.footer(
+      "  cohort view robot.xml                                    its joints and controls as sliders\n"
+      "  cohort view quadruped-velocity --policy outputs/dog/latest --n-envs 16\n"
+      "  cohort view outputs/dog/latest                            its task, and its checkpoints to choose from\n\n"
+      "The page is served on this machine's loopback address, behind a token. A page in a file, without a server: "
+      "--html\n"
+      "of cohort simulate, evaluate and collect.");
+  ViewArguments arguments;
+  app.add_option(
+         "WHAT", arguments.task.words,
+         "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, and settings of "
+         "it key=value; or a run of PPO")
+      ->required();
+  app.add_option(
+      "--policy", arguments.policies,
+      "of a task, who acts: expert, random, replay:DATA, a server ws://HOST:PORT, a run or checkpoint; several "
+      "are to be chosen from on the page");
+  app.add_option("--control", arguments.control, "of a model: random, zero, hold, or hand: the page's sliders")
+      ->check(CLI::IsMember({"random", "zero", "hold", "hand"}))
+      ->capture_default_str();
+  app.add_option("--keyframe", arguments.keyframe, "of a model: where it begins");
+  app.add_flag("--fixed-base", arguments.fixed_base, "of a URDF: the base link is part of the world");
+  app.add_option("--srdf", arguments.srdf, "of a URDF: the SRDF file whose disable_collisions are left out");
+  app.add_flag("--paused", arguments.paused, "does not play until it is told to");
+  app.add_option("--first-seed,--first_seed", arguments.seed, "of the first episode, or of random controls")
+      ->capture_default_str();
+  app.add_option("--host", arguments.server.host, "address to serve on; 0.0.0.0: all of this machine")
+      ->capture_default_str();
+  app.add_option("--port", arguments.server.port, "0: one that is free")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  arguments.task.add_to(app);
+  app.get_option("--n-envs")->description("environments side by side, at most 64 of them shown")->default_val(1);
+  if (const auto code = parse_arguments(app, words)) return *code;
+  arguments.task.take_words(1);
+  arguments.server.playing = !arguments.paused;
+  if (only_checks_words()) return 0;
+  const std::string what = arguments.task.words.front();
+  if (!arguments.task.settings.engine.empty()) arguments.engine = arguments.task.settings.engine;
+  arguments.task.settings.threads = arguments.task.threads();
+  if (is_model(what)) {
+    if (!arguments.policies.empty())
+      throw UsageError(
+          format("--policy: {} is a model without a task; a task of it is a file that "
+                 "docs/guide/task_files.md describes",
+                 what));
+    view_model(arguments, what);
+    return 0;
+  }
+  if (fs::exists(what) && !what.ends_with(".json")) {
+    COHORT_THROW_UNLESS(
+        rl::is_ppo_run(what),
+        "{} is no model and no run of PPO, which names its task; of another run name the task, and the run "
+        "with --policy",
+        what);
+    const std::string task = task_of_run(what, arguments.task.settings);
+    if (arguments.policies.empty()) arguments.policies = checkpoints_of(what);
+    if (arguments.policies.empty()) arguments.policies = {what};
+    view_task(arguments, task);
+    return 0;
+  }
+  view_task(arguments, what);
+  return 0;
+}
+
+}  // namespace
+}  // namespace cohort::cli
+
+int main(int argc, char** argv) {
+  return cohort::cli::run_program(
+      "cohort view", [&] { return cohort::cli::run_view(std::vector<std::string>(argv + 1, argv + argc)); });
+}

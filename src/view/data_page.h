@@ -1,0 +1,31 @@
+/// A page that shows recorded episodes: pictures of their cameras and curves of their numbers side by side over time.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cohort::view {
+
+struct DataCurve {
+  std::string name;                   ///< of the field
+  std::vector<std::string> elements;  ///< names of its elements; empty: none are known
+  std::size_t width = 1;
+  std::vector<float> values;  ///< (steps, width)
+};
+struct DataCamera {
+  std::string name;
+  std::vector<std::int64_t> steps;    ///< of the pictures, rising
+  std::vector<std::string> pictures;  ///< JPEG or PNG; "": damaged
+};
+struct DataEpisode {
+  std::string title;        ///< "episode 3"
+  std::string instruction;  ///< what was to be done; may be empty
+  std::int64_t steps = 0;
+  std::vector<DataCurve> curves;
+  std::vector<DataCamera> cameras;
+};
+
+/// The page, as offline_page() gives one. summary: lines about the whole set, its problems among them.
+std::string data_page(const std::string& title, const std::string& summary, const std::vector<DataEpisode>& episodes);
+
+}  // namespace cohort::view

@@ -1,0 +1,159 @@
+// What the graphics processor computes: instances of a mesh by their links' poses, light as OpenGL's fixed function gives
+// it (The OpenGL Graphics System, version 2.1, section 2.14.1), textures as MuJoCo lays them on.
+
+const kVertexShader = `#version 300 es
+precision highp float;
+layout(location = 0) in vec4 a_position;   // w: moved along z by so many of i_pos.w, for a capsule's ends
+layout(location = 1) in vec3 a_normal;
+layout(location = 2) in vec2 a_texcoord;
+layout(location = 3) in vec4 i_pos;        // in the link's frame; w: half length of a capsule
+layout(location = 4) in vec4 i_quat;       // w x y z
+layout(location = 5) in vec4 i_size;       // w: shape
+layout(location = 6) in vec4 i_rgba;
+layout(location = 7) in vec4 i_material;   // emission, specular, exponent, mapping
+layout(location = 8) in vec4 i_scale;       // w and i_number.w: where its environment stands
+layout(location = 9) in vec4 i_offset;     // of texture coordinates; step of a plane without end
+layout(location = 10) in vec4 i_number;    // link, environment, geom
+uniform highp sampler2D u_pose;
+uniform vec3 u_eye;
+uniform mat3 u_turn;                       // world to camera
+uniform mat4 u_projection;
+uniform vec4 u_picked;                     // link and environment
+out vec3 v_world;                          // from the eye
+out vec3 v_normal;
+out vec3 v_local;
+out vec2 v_texcoord;
+flat out vec4 v_rgba, v_material, v_scale, v_size;
+flat out vec2 v_offset;
+flat out float v_picked;
+flat out uint v_number;
+uniform int u_geoms;
+vec3 turned(vec4 q, vec3 v) {
+  vec3 t = 2.0 * cross(q.yzw, v);
+  return v + q.x * t + cross(q.yzw, t);
+}
+void main() {
+  ivec2 at = ivec2(2 * int(i_number.x), int(i_number.y));
+  vec3 link_pos = texelFetch(u_pose, at, 0).xyz;
+  vec4 link = texelFetch(u_pose, at + ivec2(1, 0), 0);
+  vec3 local = a_position.xyz * i_size.xyz + vec3(0, 0, a_position.w * i_pos.w);
+  vec3 origin = link_pos + turned(link, i_pos.xyz) + vec3(i_scale.w, i_number.w, 0) - u_eye;
+  vec4 q = vec4(link.x * i_quat.x - dot(link.yzw, i_quat.yzw),
+                link.x * i_quat.yzw + i_quat.x * link.yzw + cross(link.yzw, i_quat.yzw));
+  vec3 eye_local = turned(vec4(q.x, -q.yzw), -origin);
+  vec2 cells = vec2(0);
+  if (i_offset.z > 0.0) cells.x = i_offset.z * round(eye_local.x / i_offset.z);
+  if (i_offset.w > 0.0) cells.y = i_offset.w * round(eye_local.y / i_offset.w);
+  v_world = origin + turned(q, local + vec3(cells, 0));
+  v_normal = turned(q, a_normal / i_size.xyz);
+  v_local = local;
+  v_texcoord = a_texcoord;
+  v_rgba = i_rgba;
+  if (i_size.w == 0.0 && eye_local.z < 0.0) v_rgba.a *= 0.3;  // a plane from behind
+  v_material = i_material, v_scale = i_scale, v_size = i_size, v_offset = i_offset.xy;
+  v_size.z = i_size.w == 3.0 ? i_pos.w : i_size.z;
+  v_picked = u_picked.z > 0.0 && u_picked.x == i_number.x && u_picked.y == i_number.y ? 1.0 : 0.0;
+  v_number = uint(int(i_number.y) * u_geoms + int(i_number.z) + 1);
+  gl_Position = u_projection * vec4(u_turn * v_world, 1);
+}`;
+
+const kFragmentShader = `#version 300 es
+precision highp float;
+in vec3 v_world, v_normal, v_local;
+in vec2 v_texcoord;
+flat in vec4 v_rgba, v_material, v_scale, v_size;
+flat in vec2 v_offset;
+flat in float v_picked;
+uniform int u_lights, u_textured;          // 1: a picture, 2: a cube of six
+uniform vec4 u_light[48];                  // position, directional; direction, cosine of the cone; attenuation, exponent; colours
+uniform float u_ambient;
+uniform sampler2D u_texture;
+uniform samplerCube u_cube;
+out vec4 colour;
+vec2 around() {                            // once around a shape: MuJoCo's unit shapes (render_context.c)
+  vec3 p = v_local / v_size.xyz;
+  int shape = int(v_size.w);
+  if (shape == 6) {
+    vec3 a = abs(p);
+    bool x_side = a.x >= a.y && a.x >= a.z, z_side = !x_side && a.z >= a.y;
+    return vec2(0.5 + 0.5 * (x_side ? p.y : p.x), 0.5 - 0.5 * (z_side ? p.y : p.z));
+  }
+  float u = fract(atan(p.y, p.x) * 0.159154943);
+  if (shape == 5) {
+    if (abs(normalize(v_normal).z) > 2.0) return p.xy;
+    return abs(p.z) > 0.9999 ? 0.5 + 0.5 * p.xy : vec2(u, 0.5 - 0.5 * p.z);
+  }
+  if (shape == 3) {
+    float end = clamp(v_local.z, -v_size.z, v_size.z), over = v_local.z - end;
+    float rise = atan(abs(over), length(v_local.xy)) * 0.636619772;
+    return vec2(u, over > 0.0 ? 1.0 - rise : over < 0.0 ? rise : 0.5 - 0.5 * p.z);
+  }
+  return vec2(u, 0.5 - 0.318309886 * atan(p.z, length(p.xy)));
+}
+void main() {
+  vec3 normal = normalize(v_normal), rgb = v_rgba.rgb;
+  vec3 sum = rgb * (v_material.x + u_ambient);
+  vec3 to_eye = -normalize(v_world);
+  for (int i = 0; i < u_lights; ++i) {
+    vec4 place = u_light[6 * i], axis = u_light[6 * i + 1], fading = u_light[6 * i + 2];
+    vec3 to_light = -axis.xyz;
+    float strength = 1.0;
+    if (place.w == 0.0) {
+      vec3 way = place.xyz - v_world;
+      float away = max(length(way), 1e-10);
+      to_light = way / away;
+      strength = 1.0 / (fading.x + away * (fading.y + away * fading.z));
+      if (axis.w >= -1.0) {
+        float along = -dot(to_light, axis.xyz);
+        strength *= along >= axis.w ? pow(max(along, 0.0), fading.w) : 0.0;
+      }
+    }
+    float facing = max(dot(normal, to_light), 0.0), shine = 0.0;
+    if (v_material.y > 0.0 && facing > 0.0)
+      shine = pow(max(dot(normal, normalize(to_light + to_eye)), 0.0), max(v_material.z, 1e-3)) * v_material.y;
+    sum += strength * ((u_light[6 * i + 3].rgb + facing * u_light[6 * i + 4].rgb) * rgb + shine * u_light[6 * i + 5].rgb);
+  }
+  vec4 texel = vec4(1);
+  int mapping = int(v_material.w);
+  if (u_textured == 2) {
+    texel = texture(u_cube, v_local * v_scale.xyz);
+  } else if (u_textured == 1) {
+    vec2 at = mapping == 1 ? v_texcoord : mapping == 2 ? around() : v_local.xy;
+    texel = texture(u_texture, at * v_scale.xy + (mapping == 3 ? v_offset : vec2(0)));
+  }
+  colour = vec4(clamp(sum, 0.0, 1.0) * texel.rgb, v_rgba.a * texel.a);
+  colour.rgb = mix(colour.rgb, vec3(1.0, 0.55, 0.1), 0.35 * v_picked);
+}`;
+
+/** Numbers of instances instead of colours: environment * geoms + geom + 1, the lowest byte in red. */
+const kNumberShader = `#version 300 es
+precision highp float;
+flat in uint v_number;
+out vec4 colour;
+void main() {
+  colour = vec4(uvec4(v_number, v_number >> 8, v_number >> 16, 255u) & 255u) / 255.0;
+}`;
+
+const kSkyVertexShader = `#version 300 es
+precision highp float;
+uniform vec4 u_corners;                    // left, right, bottom, top at 1 m
+uniform mat3 u_turn;
+out vec3 v_way;
+void main() {
+  vec2 p = vec2(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0);
+  vec2 side = mix(u_corners.xz, u_corners.yw, 0.5 + 0.5 * p);
+  v_way = transpose(u_turn) * vec3(side, -1);
+  gl_Position = vec4(p, 1, 1);
+}`;
+
+const kSkyFragmentShader = `#version 300 es
+precision highp float;
+in vec3 v_way;
+uniform samplerCube u_cube;
+uniform int u_textured;
+out vec4 colour;
+void main() {
+  vec3 d = normalize(v_way);
+  colour = u_textured == 2 ? vec4(texture(u_cube, vec3(d.x, d.z, -d.y)).rgb, 1)
+                           : vec4(mix(vec3(0.16, 0.19, 0.25), vec3(0.42, 0.5, 0.6), smoothstep(-0.3, 0.6, d.z)), 1);
+}`;

@@ -1,0 +1,2 @@
+// The file that nvcc compiles for GPUs, for the host, over the devices of tests/sim/host_cuda.
+#include "tasks/cuda/control_step.cu"

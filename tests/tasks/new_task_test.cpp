@@ -1,0 +1,126 @@
+// The first file of a task: what `cohort tasks new` makes of a robot's own file.
+#include "tasks/file/new_task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "core/files.h"
+#include "core/format.h"
+#include "core/message_of.h"
+#include "support/process.h"
+#include "tasks/file/robot_survey.h"
+#include "tasks/registry.h"
+#include "tasks/task_check.h"
+
+namespace cohort::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExamples = COHORT_SOURCE_DIR "/examples/tasks/";
+
+/// Two links of a point mass each at the end of a rod without one, the second turned aside so that both joints see it.
+constexpr const char* kArm = R"(
+<mujoco model="arm"><compiler angle="radian"/><worldbody><body name="upper" pos="0 0 0.5">
+  <joint name="shoulder" axis="0 1 0" range="-2 2" limited="true"/>
+  <geom type="sphere" size="0.001" mass="2" pos="0.5 0 0" contype="0" conaffinity="0"/>
+  <body name="fore.arm" pos="0.5 0 0">
+    <joint name="elbow" axis="0 1 0" range="0.5 1.5" limited="true"/>
+    <geom type="sphere" size="0.001" mass="1" pos="0.4 0 0" contype="0" conaffinity="0"/>
+    <site name="grip" pos="0.4 0 0"/>
+  </body></body></worldbody></mujoco>)";
+
+class NewTaskFile : public ::testing::Test {
+ protected:
+  fs::path path(const std::string& name) const { return folder_.path() / name; }
+  fs::path write(const std::string& name, const std::string& text) const {
+    write_file_atomically(path(name), text);
+    return path(name);
+  }
+  static void expect_passes(const fs::path& file) {
+    for (const CheckRow& row : check_task([&](int n_envs) { return make_task(file.string(), {.n_envs = n_envs}); }))
+      EXPECT_NE(row.outcome, CheckRow::Outcome::kFail) << file << " " << row.name << ": " << row.found;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(NewTaskFile, ARobotOnFeetFollowsVelocitiesWithThoseFeet) {
+  const NewTask task = write_new_task({.file = path("dog.yaml"), .robot = fs::path(kExamples) / "quadruped.xml"});
+  EXPECT_EQ(task.like, "velocity");
+  EXPECT_NE(task.text.find("foot_contact: {feet: '.*_foot'}"), std::string::npos) << task.text;
+  EXPECT_EQ(task.text, read_file(path("dog.yaml").string()));
+  EXPECT_EQ(make_task(path("dog.yaml").string(), {})->spec().action.width(), 12);
+  expect_passes(path("dog.yaml"));
+}
+
+TEST_F(NewTaskFile, ServosOfAFileWithoutActuatorsHoldWhatHangsOnThem) {
+  const fs::path arm = write("arm.xml", kArm);
+  const RobotSurvey robot = survey_robot(arm, false);
+  ASSERT_EQ(robot.joints.size(), 2u);
+  // The elbow cannot be at zero: it begins in the middle. Radii of gyration of point masses are their distances.
+  EXPECT_DOUBLE_EQ(robot.joints[1].position, 1);
+  const double far2 = 0.5 * 0.5 + 0.4 * 0.4 + 2 * 0.5 * 0.4 * std::cos(1.0);
+  const double shoulder = 9.81 * std::sqrt(3 * (2 * 0.25 + 1 * far2)), elbow = 9.81 * 0.4;
+  EXPECT_NEAR(robot.joints[0].stiffness, shoulder / 0.05, 0.05 * shoulder / 0.05);
+  EXPECT_NEAR(robot.joints[1].stiffness, elbow / 0.05, 0.05 * elbow / 0.05);
+  for (const SurveyedJoint& j : robot.joints) {
+    const double frequency = std::sqrt(j.stiffness / j.armature);
+    EXPECT_NEAR(frequency, 2 * 3.14159265 * 10, 2);
+    EXPECT_NEAR(j.damping / (2 * j.armature * frequency), 2, 0.1);
+  }
+  const NewTask task = write_new_task({.file = path("reach.yaml"), .robot = arm});
+  EXPECT_EQ(task.like, "reach");
+  EXPECT_NE(task.text.find("hand: 'site_position(\"grip\")'"), std::string::npos) << task.text;
+  expect_passes(path("reach.yaml"));
+}
+
+TEST_F(NewTaskFile, EveryKindThatGoesWithARobotPassesTheChecks) {
+  const fs::path arm = write("arm.xml", kArm);
+  const struct {
+    const char* like;
+    fs::path robot;
+  } kCases[] = {{"lift", arm},
+                {"balance", arm},
+                {"balance", fs::path(kExamples) / "quadruped.xml"},
+                {"", fs::path(kExamples) / "cartpole.xml"},
+                {"", COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf"}};
+  for (const auto& [like, robot] : kCases) {
+    const fs::path file = path(format("{}_{}.yaml", robot.stem().string(), like));
+    const NewTask task = write_new_task({.file = file, .robot = robot, .like = like});
+    EXPECT_EQ(task.like, *like == '\0' ? "balance" : like);
+    expect_passes(file);
+  }
+}
+
+TEST_F(NewTaskFile, WhatCannotBeIsSaidAndNoFileIsTouched) {
+  const fs::path arm = write("arm.xml", kArm), dog = fs::path(kExamples) / "quadruped.xml";
+  const auto complaint = [&](const fs::path& robot, const std::string& like, const std::string& file = "new.yaml") {
+    return message_of([&] { write_new_task({.file = path(file), .robot = robot, .like = like}); });
+  };
+  write("mine.yaml", "mine");
+  const struct {
+    std::string said, says;
+  } kCases[] = {
+      {complaint(dog, "", "mine.yaml"), "mine.yaml is there already, and stays as it is: choose another name"},
+      {complaint(dog, "", "new.json"), "ends in .yaml"},
+      {complaint(dog, "velocty"), "--like velocty: there are velocity, reach, lift, balance, is velocity meant?"},
+      {complaint(arm, "velocity"), "needs a base that moves freely, and this one's is fixed to the world"},
+      {complaint(dog, "reach"), "needs a base that is fixed"},
+      {complaint(path("none.xml"), ""), "none.xml"},
+      {complaint(
+           write("ball.xml", "<mujoco><worldbody><body><freejoint/><geom size='0.1'/></body></worldbody></mujoco>"),
+           ""),
+       "has no hinges or slides"},
+  };
+  for (const auto& [said, says] : kCases) EXPECT_NE(said.find(says), std::string::npos) << said << "\nwanted: " << says;
+  EXPECT_EQ(read_file(path("mine.yaml").string()), "mine");
+  EXPECT_FALSE(fs::exists(path("new.yaml")));
+}
+
+}  // namespace
+}  // namespace cohort::tasks
