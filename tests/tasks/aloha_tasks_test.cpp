@@ -1,4 +1,6 @@
 // gym-aloha's tasks beside gym-aloha itself (make_aloha_fixtures.py), and their experts.
+#include "tasks/aloha/aloha_tasks.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +11,6 @@
 #include "core/config.h"
 #include "core/files.h"
 #include "core/message_of.h"
-#include "tasks/aloha/aloha_tasks.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
 #include "tasks/scene_task.h"
@@ -30,9 +31,9 @@ std::string missing() {
 
 TEST(Aloha, StatesObservationsAndRewardsAreGymAlohas) {
   COHORT_NEED_ALOHA();
-  constexpr double kFree = 1e-9;      // until something is touched the same engine does the same
-  constexpr double kTouched = 1e-3;   // m and rad: contacts magnify the last bits
-  constexpr int kKept = 20;           // steps between two states
+  constexpr double kFree = 1e-9;     // until something is touched the same engine does the same
+  constexpr double kTouched = 1e-3;  // m and rad: contacts magnify the last bits
+  constexpr int kKept = 20;          // steps between two states
   const Json all = Json::parse(read_file(fs::path(COHORT_SOURCE_DIR) / "tests/tasks/fixtures/aloha.json"));
   for (const char* name : kNames) {
     const Json& entry = all.at(name);

@@ -122,9 +122,8 @@ void append(std::vector<std::uint8_t>& bytes, const ArrayView& view) {
 std::vector<std::uint8_t> shown(Task& task) {
   std::vector<std::uint8_t> bytes;
   for (std::size_t f = 0; f < task.spec().observations.size(); ++f) append(bytes, task.observation(f));
-  for (const ArrayView& view :
-       {task.reward(), task.reward_terms(), task.metrics(), task.success(), task.terminated(), task.truncated(),
-        task.broken()})
+  for (const ArrayView& view : {task.reward(), task.reward_terms(), task.metrics(), task.success(), task.terminated(),
+                                task.truncated(), task.broken()})
     append(bytes, view);
   return bytes;
 }

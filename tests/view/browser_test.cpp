@@ -54,7 +54,8 @@ std::vector<Pictured> pictures_in(const std::string& output) {
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t begin = line.find("seen ");
-    if (begin == std::string::npos || line.find_first_of("0123456789", begin) > begin + 6) continue;  // the script's own
+    if (begin == std::string::npos || line.find_first_of("0123456789", begin) > begin + 6)
+      continue;  // the script's own
     std::istringstream words(line.substr(begin + 5));
     Pictured& picture = out.emplace_back();
     for (int id = 0, count = 0; words >> id >> count;)

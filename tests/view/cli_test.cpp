@@ -77,7 +77,8 @@ test::CommandOutcome told_to_end(const std::string& view, const std::string& sai
 }
 
 TEST_F(ViewCommand, TheServerSaysItsAddressAndEndsWhenItIsTold) {
-  const auto r = told_to_end(cohort() + "view " COHORT_SOURCE_DIR "/tests/sim/models/walker.xml", in_folder("model.txt"));
+  const auto r =
+      told_to_end(cohort() + "view " COHORT_SOURCE_DIR "/tests/sim/models/walker.xml", in_folder("model.txt"));
   EXPECT_EQ(r.code, 0) << r.output;
   EXPECT_NE(r.output.find("open http://127.0.0.1:"), std::string::npos) << r.output;
   EXPECT_NE(r.output.find("/?token="), std::string::npos) << r.output;

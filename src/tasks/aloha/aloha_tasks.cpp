@@ -40,10 +40,10 @@ struct AlohaModel {
 constexpr AlohaModel kTransfer{"AlohaTransferCube-v0", "bimanual_viperx_transfer_cube.xml",
                                "take the red cube with the right arm and hand it to the left",
                                "takes the cube from above, holds it out, and the other hand takes it", 1};
-constexpr AlohaModel kInsertion{"AlohaInsertion-v0", "bimanual_viperx_insertion.xml",
-                                "take the peg and the socket and put one into the other in the air",
-                                "takes both from above, lifts them, and moves the peg into the socket where it sees them",
-                                2};
+constexpr AlohaModel kInsertion{
+    "AlohaInsertion-v0", "bimanual_viperx_insertion.xml",
+    "take the peg and the socket and put one into the other in the air",
+    "takes both from above, lifts them, and moves the peg into the socket where it sees them", 2};
 
 SceneTaskSettings defaults() {
   SceneTaskSettings settings;
@@ -58,11 +58,13 @@ SceneTaskSetup setup_of(const TaskSettings& settings, const AlohaModel& model) {
   spec.name = model.name;
   spec.summary = format("gym-aloha's: {}", model.summary);
   spec.instruction = model.summary;
-  spec.observations = {
-      {"agent_pos", {14}, "rad", "of each arm six joints, and its gripper: 0 closed, 1 open"},
-      {"agent_vel", {14}, "rad/s", "likewise; a gripper's in its opening per second"},
-      {"env_state", {7 * static_cast<std::int64_t>(model.objects)}, "m", "of each thing: place and quaternion (w x y z)",
-       true}};
+  spec.observations = {{"agent_pos", {14}, "rad", "of each arm six joints, and its gripper: 0 closed, 1 open"},
+                       {"agent_vel", {14}, "rad/s", "likewise; a gripper's in its opening per second"},
+                       {"env_state",
+                        {7 * static_cast<std::int64_t>(model.objects)},
+                        "m",
+                        "of each thing: place and quaternion (w x y z)",
+                        true}};
   spec.cameras = {"top", "angle", "front_close"};
   const std::array<const char*, kActionsOfArm> joints{"waist",       "shoulder",     "elbow",  "forearm_roll",
                                                       "wrist_angle", "wrist_rotate", "gripper"};
@@ -164,7 +166,8 @@ class AlohaTask : public SceneTask {
     if (next == 0) return plan.front();
     const Waypoint &a = plan[next - 1], &b = plan[next];
     const double part = static_cast<double>(step + 1 - a.step) / static_cast<double>(b.step - a.step);
-    return {step, a.pos + part * (b.pos - a.pos), between_rotations(a.rot, b.rot, part), a.open + part * (b.open - a.open)};
+    return {step, a.pos + part * (b.pos - a.pos), between_rotations(a.rot, b.rot, part),
+            a.open + part * (b.open - a.open)};
   }
 
   /// The joints that bring a hand there, from where they are, and the gripper.
@@ -203,7 +206,8 @@ class AlohaTask : public SceneTask {
     const std::span<double> q = start.qpos.subspan(kRobot + 7 * object, 7);
     std::copy(pos.begin(), pos.end(), q.begin());
     q[3] = 1, q[4] = q[5] = q[6] = 0;
-    std::copy(pos.begin(), pos.end(), starts_[static_cast<std::size_t>(env)].begin() + static_cast<std::ptrdiff_t>(3 * object));
+    std::copy(pos.begin(), pos.end(),
+              starts_[static_cast<std::size_t>(env)].begin() + static_cast<std::ptrdiff_t>(3 * object));
   }
   void start_arms(Start& start) const {
     for (std::size_t arm = 0; arm < 2; ++arm)
@@ -401,11 +405,12 @@ std::filesystem::path aloha_model(const char* file) {
     const fs::path installed = program.parent_path().parent_path() / COHORT_GYM_ALOHA_INSTALLED;
     if (fs::is_directory(installed, unknown)) folder = installed;
   }
-  COHORT_THROW_UNLESS(fs::exists(folder / file, unknown),
-                      "{}: gym-aloha's models are not there: `scripts/setup` brings them, or set COHORT_GYM_ALOHA_ASSETS "
-                      "to the folder gym_aloha/assets of the wheel gym-aloha 0.1.3 (pip download --no-deps "
-                      "gym-aloha==0.1.3, then unzip it)",
-                      (folder / file).string());
+  COHORT_THROW_UNLESS(
+      fs::exists(folder / file, unknown),
+      "{}: gym-aloha's models are not there: `scripts/setup` brings them, or set COHORT_GYM_ALOHA_ASSETS "
+      "to the folder gym_aloha/assets of the wheel gym-aloha 0.1.3 (pip download --no-deps "
+      "gym-aloha==0.1.3, then unzip it)",
+      (folder / file).string());
   return folder / file;
 }
 
