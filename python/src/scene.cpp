@@ -44,10 +44,14 @@ sim::Parameter parameter_of(const std::string& name) {
 
 nb::dlpack::dtype dtype_of(ElementType type) {
   switch (type) {
-    case ElementType::kFloat32: return nb::dtype<float>();
-    case ElementType::kFloat64: return nb::dtype<double>();
-    case ElementType::kInt32: return nb::dtype<std::int32_t>();
-    default: throw Error(format("an array of {} has no view in Python", element_name(type)));
+    case ElementType::kFloat32:
+      return nb::dtype<float>();
+    case ElementType::kFloat64:
+      return nb::dtype<double>();
+    case ElementType::kInt32:
+      return nb::dtype<std::int32_t>();
+    default:
+      throw Error(format("an array of {} has no view in Python", element_name(type)));
   }
 }
 
@@ -141,8 +145,8 @@ sim::ModelEdits edits_of(const std::vector<ActuatorTuple>& actuators, const std:
 void bind_scene(nb::module_& m) {
   m.def(
       "write_video",
-      [](const std::string& path, const nb::ndarray<const std::uint8_t, nb::ndim<4>, nb::c_contig, nb::device::cpu>& frames,
-         double fps) {
+      [](const std::string& path,
+         const nb::ndarray<const std::uint8_t, nb::ndim<4>, nb::c_contig, nb::device::cpu>& frames, double fps) {
         const auto height = static_cast<int>(frames.shape(1)), width = static_cast<int>(frames.shape(2));
         COHORT_THROW_UNLESS(frames.shape(3) == 3, "a video of pictures with {} components: 3 (rgb)", frames.shape(3));
         without_lock([&] {
@@ -154,7 +158,8 @@ void bind_scene(nb::module_& m) {
       },
       "path"_a, "frames"_a, "fps"_a, "Writes (frames, height, width, 3) uint8 as H.264 into an .mp4 file.");
 
-  nb::class_<SceneCore>(m, "Scene", "Many copies of one rigid scene (docs/guide/simulate.md); cohort.gs is built on it.")
+  nb::class_<SceneCore>(m, "Scene",
+                        "Many copies of one rigid scene (docs/guide/simulate.md); cohort.gs is built on it.")
       .def(
           "__init__",
           [](SceneCore* self, double timestep, int substeps, std::array<double, 3> gravity,
@@ -239,22 +244,24 @@ void bind_scene(nb::module_& m) {
                        return std::vector<std::string>(scene.warnings().begin(), scene.warnings().end());
                      });
                    })
-      .def_prop_ro("sizes",
-                   [](SceneCore& core) {
-                     return core.with([](sim::Scene& scene) {
-                       const sim::ModelInfo& i = scene.info();
-                       return nb::make_tuple(i.nq, i.nv, i.nu, static_cast<int>(i.links.size()),
-                                             static_cast<int>(i.geoms.size()), i.nmocap);
-                     });
-                   },
-                   "(coordinates, dofs, controls, links with the world, geoms, mocap bodies)")
-      .def_prop_ro("qpos0",
-                   [](SceneCore& core) {
-                     std::vector<double> q = core.with([](sim::Scene& scene) { return scene.info().qpos0; });
-                     const std::size_t n = q.size();
-                     return owned(std::move(q), {n});
-                   },
-                   "(coordinates) of the model's default state.")
+      .def_prop_ro(
+          "sizes",
+          [](SceneCore& core) {
+            return core.with([](sim::Scene& scene) {
+              const sim::ModelInfo& i = scene.info();
+              return nb::make_tuple(i.nq, i.nv, i.nu, static_cast<int>(i.links.size()),
+                                    static_cast<int>(i.geoms.size()), i.nmocap);
+            });
+          },
+          "(coordinates, dofs, controls, links with the world, geoms, mocap bodies)")
+      .def_prop_ro(
+          "qpos0",
+          [](SceneCore& core) {
+            std::vector<double> q = core.with([](sim::Scene& scene) { return scene.info().qpos0; });
+            const std::size_t n = q.size();
+            return owned(std::move(q), {n});
+          },
+          "(coordinates) of the model's default state.")
       .def("description", &description, "entity"_a)
       .def("actuators", &actuators)
       .def(
@@ -284,9 +291,7 @@ void bind_scene(nb::module_& m) {
           "envs"_a = nb::none())
       .def(
           "why_stopped",
-          [](SceneCore& core, int env) {
-            return core.with([&](sim::Scene& scene) { return scene.why_stopped(env); });
-          },
+          [](SceneCore& core, int env) { return core.with([&](sim::Scene& scene) { return scene.why_stopped(env); }); },
           "env"_a)
       .def(
           "overlaps",
@@ -342,7 +347,8 @@ void bind_scene(nb::module_& m) {
           "what"_a, "dofs"_a, "envs"_a = nb::none(), "(environments, dofs): `position` or `velocity`")
       .def(
           "set_dofs",
-          [](SceneCore& core, const std::string& what, const Floats& values, const InIndices& dofs, const Chosen& envs) {
+          [](SceneCore& core, const std::string& what, const Floats& values, const InIndices& dofs,
+             const Chosen& envs) {
             const sim::Indices which = indices(envs), items(vector_of(dofs));
             const std::span<const float> v = span_of(values);
             without_lock([&] {
@@ -359,7 +365,8 @@ void bind_scene(nb::module_& m) {
             });
           },
           "what"_a, "values"_a, "dofs"_a, "envs"_a = nb::none(),
-          "(environments, dofs) or (dofs): position, velocity, control_position, control_velocity, control_force, kp, kv")
+          "(environments, dofs) or (dofs): position, velocity, control_position, control_velocity, control_force, kp, "
+          "kv")
       .def(
           "set_force_range",
           [](SceneCore& core, const Floats& lower, const Floats& upper, const InIndices& dofs, const Chosen& envs) {
@@ -387,14 +394,14 @@ void bind_scene(nb::module_& m) {
             const std::size_t rows = n > 0 ? values.size() / (n * width) : 0;
             return owned(std::move(values), {rows, n, width});
           },
-          "what"_a, "links"_a, "envs"_a = nb::none(), "(environments, links, 3 or 4): pos, quat, vel, ang, in the world")
+          "what"_a, "links"_a, "envs"_a = nb::none(),
+          "(environments, links, 3 or 4): pos, quat, vel, ang, in the world")
       .def(
           "jacobian",
           [](SceneCore& core, int link, const Chosen& envs) {
             const sim::Indices which = indices(envs);
-            std::vector<float> values = without_lock([&] {
-              return core.with([&](sim::Scene& scene) { return scene.get_links_jacobian(link, which); });
-            });
+            std::vector<float> values = without_lock(
+                [&] { return core.with([&](sim::Scene& scene) { return scene.get_links_jacobian(link, which); }); });
             const std::size_t nv = core.with([](sim::Scene& scene) { return at(scene.info().nv); });
             const std::size_t rows = nv > 0 ? values.size() / (6 * nv) : 0;
             return owned(std::move(values), {rows, std::size_t{6}, nv});
@@ -420,9 +427,8 @@ void bind_scene(nb::module_& m) {
           [](SceneCore& core, const std::string& name, const Floats& values, const Chosen& items, const Chosen& envs) {
             const sim::Indices which = indices(envs), columns = indices(items);
             without_lock([&] {
-              core.with([&](sim::Scene& scene) {
-                scene.set_parameter(parameter_of(name), span_of(values), which, columns);
-              });
+              core.with(
+                  [&](sim::Scene& scene) { scene.set_parameter(parameter_of(name), span_of(values), which, columns); });
             });
           },
           "name"_a, "values"_a, "items"_a = nb::none(), "envs"_a = nb::none())
@@ -430,11 +436,11 @@ void bind_scene(nb::module_& m) {
           "set_links_force",
           [](SceneCore& core, const Floats& wrench, const InIndices& links, const Chosen& envs) {
             const sim::Indices which = indices(envs), items(vector_of(links));
-            without_lock([&] {
-              core.with([&](sim::Scene& scene) { scene.set_links_force(span_of(wrench), items, which); });
-            });
+            without_lock(
+                [&] { core.with([&](sim::Scene& scene) { scene.set_links_force(span_of(wrench), items, which); }); });
           },
-          "wrench"_a, "links"_a, "envs"_a = nb::none(), "(environments, links, 6) or (links, 6): N and N m at the centre of mass")
+          "wrench"_a, "links"_a, "envs"_a = nb::none(),
+          "(environments, links, 6) or (links, 6): N and N m at the centre of mass")
       .def(
           "sensor",
           [](SceneCore& core, const std::string& name, const Chosen& envs) {
@@ -454,8 +460,8 @@ void bind_scene(nb::module_& m) {
           "links_contact_force",
           [](SceneCore& core, const Chosen& envs) {
             const sim::Indices which = indices(envs);
-            std::vector<float> values = without_lock(
-                [&] { return core.with([&](sim::Scene&) { return core.links_contact_force(which); }); });
+            std::vector<float> values =
+                without_lock([&] { return core.with([&](sim::Scene&) { return core.links_contact_force(which); }); });
             const std::size_t links = core.with([](sim::Scene& scene) { return scene.info().links.size(); });
             const std::size_t rows = values.size() / (3 * links);
             return owned(std::move(values), {rows, links, std::size_t{3}});
@@ -465,8 +471,8 @@ void bind_scene(nb::module_& m) {
           "contacts",
           [](SceneCore& core, const Chosen& envs) {
             const sim::Indices which = indices(envs);
-            const std::vector<sim::Contact> found = without_lock(
-                [&] { return core.with([&](sim::Scene& scene) { return scene.get_contacts(which); }); });
+            const std::vector<sim::Contact> found =
+                without_lock([&] { return core.with([&](sim::Scene& scene) { return scene.get_contacts(which); }); });
             std::vector<std::int32_t> who;
             std::vector<float> where;
             for (const sim::Contact& c : found) {
@@ -476,17 +482,19 @@ void bind_scene(nb::module_& m) {
               where.push_back(static_cast<float>(c.distance));
             }
             const std::size_t n = found.size();
-            return nb::make_tuple(owned(std::move(who), {n, std::size_t{5}}), owned(std::move(where), {n, std::size_t{10}}));
+            return nb::make_tuple(owned(std::move(who), {n, std::size_t{5}}),
+                                  owned(std::move(where), {n, std::size_t{10}}));
           },
           "envs"_a = nb::none(),
-          "Of all contacts: (contacts, 5) environment, geom1, geom2, link1, link2; (contacts, 10) pos, normal, force on link2, distance.")
+          "Of all contacts: (contacts, 5) environment, geom1, geom2, link1, link2; (contacts, 10) pos, normal, force "
+          "on link2, distance.")
       .def(
           "inverse_kinematics",
-          [](SceneCore& core, const InIndices& links, const InIndices& dofs, const InIndices& envs, const Floats& points,
-             const Floats& pos, const Floats& quat, const Floats& init, std::vector<std::uint8_t> with_pos,
-             std::vector<std::uint8_t> with_quat, std::array<bool, 3> pos_mask, std::array<bool, 3> rot_mask,
-             int max_samples, int max_iterations, double damping, double pos_tolerance, double rot_tolerance,
-             double max_step, bool respect_limits, std::uint64_t seed) {
+          [](SceneCore& core, const InIndices& links, const InIndices& dofs, const InIndices& envs,
+             const Floats& points, const Floats& pos, const Floats& quat, const Floats& init,
+             std::vector<std::uint8_t> with_pos, std::vector<std::uint8_t> with_quat, std::array<bool, 3> pos_mask,
+             std::array<bool, 3> rot_mask, int max_samples, int max_iterations, double damping, double pos_tolerance,
+             double rot_tolerance, double max_step, bool respect_limits, std::uint64_t seed) {
             SceneCore::IkRequest request{.links = vector_of(links),
                                          .dofs = vector_of(dofs),
                                          .envs = vector_of(envs),
@@ -506,8 +514,8 @@ void bind_scene(nb::module_& m) {
                                 .max_step = max_step,
                                 .respect_limits = respect_limits,
                                 .seed = seed};
-            SceneCore::Solutions found = without_lock(
-                [&] { return core.with([&](sim::Scene&) { return core.inverse_kinematics(request); }); });
+            SceneCore::Solutions found =
+                without_lock([&] { return core.with([&](sim::Scene&) { return core.inverse_kinematics(request); }); });
             const std::size_t n = request.envs.size(), targets = request.links.size();
             const std::size_t nq = n > 0 ? found.qpos.size() / n : 0;
             return nb::make_tuple(owned(std::move(found.qpos), {n, nq}),
@@ -549,7 +557,8 @@ void bind_scene(nb::module_& m) {
             return out;
           },
           "camera"_a, "envs"_a, "width"_a, "height"_a, "rgb"_a, "depth"_a, "segmentation"_a, "normal"_a, "together"_a,
-          "[rgb (n, h, w, 3) uint8, depth (n, h, w) float32 m, geoms (n, h, w) int32, normals (n, h, w, 3)], None where not wanted");
+          "[rgb (n, h, w, 3) uint8, depth (n, h, w) float32 m, geoms (n, h, w) int32, normals (n, h, w, 3)], None "
+          "where not wanted");
 }
 
 }  // namespace cohort::python

@@ -28,17 +28,19 @@ void SceneCore::set_force_range(std::span<const float> lower, std::span<const fl
                                 const std::vector<std::int32_t>& dofs, const sim::Indices& envs) {
   const sim::ModelInfo& info = scene_.info();
   const std::size_t rows = envs.resolve(scene_.n_envs(), "environment").size();
-  COHORT_THROW_UNLESS(lower.size() == upper.size() && (lower.size() == dofs.size() || lower.size() == rows * dofs.size()),
-                      "{} lower and {} upper limits given for {} environments of {} dofs", lower.size(), upper.size(),
-                      rows, dofs.size());
+  COHORT_THROW_UNLESS(
+      lower.size() == upper.size() && (lower.size() == dofs.size() || lower.size() == rows * dofs.size()),
+      "{} lower and {} upper limits given for {} environments of {} dofs", lower.size(), upper.size(), rows,
+      dofs.size());
   std::vector<std::int32_t> items;
   for (const std::int32_t d : dofs) {
     const auto found = std::find_if(info.actuators.begin(), info.actuators.end(),
                                     [&](const sim::ActuatorInfo& a) { return a.dof == d; });
-    COHORT_THROW_UNLESS(found != info.actuators.end(),
-                        "dof {} has no actuator whose force could be limited: a free or ball joint's, or a joint without "
-                        "a name",
-                        d);
+    COHORT_THROW_UNLESS(
+        found != info.actuators.end(),
+        "dof {} has no actuator whose force could be limited: a free or ball joint's, or a joint without "
+        "a name",
+        d);
     const auto actuator = static_cast<std::int32_t>(found - info.actuators.begin());
     items.push_back(2 * actuator), items.push_back(2 * actuator + 1);
   }
@@ -115,7 +117,8 @@ SceneCore::Solutions SceneCore::inverse_kinematics(const IkRequest& request) {
 render::Renderer& SceneCore::renderer() {
   if (!renderer_) {
     renderer_ = render::make_renderer(
-        scene_, {.device = DeviceId{}, .threads = scene_.options().threads, .shadows = shadows_, .reflections = reflections_});
+        scene_,
+        {.device = DeviceId{}, .threads = scene_.options().threads, .shadows = shadows_, .reflections = reflections_});
   }
   return *renderer_;
 }
