@@ -248,11 +248,13 @@ class Writer {
         scale = "{" + scale + "}";
       }
       const bool all = joints.size() == robot_.joints.size();
-      line("  {}: {{{}scale: {}}}{}",
+      // A step needs more than the scale, which is what a joint does easily.
+      const bool wide = like_ == "velocity" && kind == Kind::kPosition;
+      line("  {}: {{{}scale: {}{}}}{}",
            kind == Kind::kPosition   ? "joint_position"
            : kind == Kind::kVelocity ? "joint_velocity"
                                      : "joint_effort",
-           all ? "" : cohort::format("joints: {}, ", yaml_text(pattern(joints))), scale,
+           all ? "" : cohort::format("joints: {}, ", yaml_text(pattern(joints))), scale, wide ? ", clip: [-2, 2]" : "",
            kind == Kind::kPosition ? "   # rad, m, from where episodes begin"
            : kind == Kind::kMotor  ? "   # of the actuators' controls"
                                    : "   # rad/s, m/s");
@@ -320,7 +322,7 @@ class Writer {
          yaml_text(escaped(robot_.base)));
     line("play:");
     line("  events: {{push: null}}");
-    ppo(2048, 24, robot_.feet.size() > 2 ? 600 : 1500, "128, 128, 128", 0.4, 0.003);
+    ppo(2048, 24, robot_.feet.size() > 2 ? 600 : 1500, "128, 128, 128", 1, 0.005);
     line("  init_at_random_ep_len: true");
   }
 
