@@ -45,9 +45,10 @@ TEST(OnnxContract, ADogsSaysJointsGainsPoseAndScale) {
 TEST(OnnxContract, WhatATaskDoesNotHaveIsLeftOut) {
   const auto task = tasks::make_task("cartpole-balance", {});
   const auto metadata = to_metadata(contract_of(*task));
-  for (const char* key : {"joint_stiffness", "joint_damping", "default_joint_pos", "action_scale", "command_names"})
+  for (const char* key : {"joint_stiffness", "joint_damping", "default_joint_pos", "command_names"})
     EXPECT_FALSE(metadata.contains(key)) << key;
   EXPECT_EQ(metadata.at("action_names"), "force");
+  EXPECT_EQ(metadata.at("action_scale"), "1");
 }
 
 TEST(OnnxContract, TheTasksOwnHasNoDifferenceAfterTheFile) {

@@ -230,14 +230,9 @@ class FileTask final : public SceneTask {
               : plan_->model
                     .qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
     }
-    // Of actions that are forces as they come there is nothing to say.
-    const auto says_nothing = [](const std::vector<double>& values, double standard) {
-      return std::ranges::all_of(values, [standard](double value) { return value == standard; });
-    };
-    if (file.joint_names.empty()) {
-      if (says_nothing(contract.action_scale, 1)) contract.action_scale.clear();
-      if (says_nothing(contract.default_joint_pos, 0)) contract.default_joint_pos.clear();
-    }
+    // Forces have no pose from which they count.
+    if (file.joint_names.empty() && std::ranges::all_of(contract.default_joint_pos, [](double q) { return q == 0; }))
+      contract.default_joint_pos.clear();
     return contract;
   }
 
