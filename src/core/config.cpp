@@ -471,8 +471,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
-    // Of short words at least half of the longer one has to be the same: `x` is no misspelt `exp`.
-    if (distance < best_distance && 2 * distance <= std::max(word.size(), candidate.size())) {
+    // Something of the word has to be right: `x` is no misspelt `exp`.
+    if (distance < best_distance && distance < word.size()) {
       best_distance = distance;
       best = candidate;
     }

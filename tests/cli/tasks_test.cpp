@@ -85,7 +85,7 @@ TEST(ExportLiberoCommand, WhatIsMissingOrWrongOnTheCommandLineIsSaid) {
   };
   const test::CommandOutcome without = exported("--out scenes");
   EXPECT_EQ(without.code, 2);
-  EXPECT_NE(without.output.find("--libero is required"), std::string::npos) << without.output;
+  EXPECT_NE(without.output.find("--libero names a checkout"), std::string::npos) << without.output;
   const test::CommandOutcome elsewhere = exported("--libero / --robosuite / --out scenes");
   EXPECT_EQ(elsewhere.code, 1);
   EXPECT_NE(elsewhere.output.find("/ is no checkout of LIBERO"), std::string::npos) << elsewhere.output;

@@ -203,6 +203,13 @@ TEST(Config, OnlyWhatDiffersFromTheDefaultsIsChanged) {
   EXPECT_FALSE(fields.has("train.lrr"));
 }
 
+TEST(Config, TheNearestNameHasSomethingOfTheWord) {
+  EXPECT_EQ(nearest("x", {"exp", "abs"}), "");
+  EXPECT_EQ(nearest("tpi", {"tip", "rail"}), "tip");
+  EXPECT_EQ(nearest("horizn", {"horizon", "play"}), "horizon");
+  EXPECT_EQ(nearest("qqqqqq", {"horizon", "play"}), "");
+}
+
 TEST(Config, TheResolvedConfigurationReadsBack) {
   Settings s, t;
   Fields a, b;

@@ -80,7 +80,7 @@ class TaskOnDevice : public ::testing::Test {
 };
 
 std::unique_ptr<Task> make(const std::string& file, int n_envs, bool device, std::vector<std::string> overrides = {}) {
-  TaskSettings settings{.n_envs = n_envs, .overrides = std::move(overrides)};
+  TaskSettings settings{.n_envs = n_envs, .overrides = std::move(overrides), .learning = true};
   if (device) settings.device = {DeviceKind::kCuda, 1};
   return make_task(file, settings);
 }
