@@ -284,7 +284,9 @@ struct ProgramLane {
     for (int i = 0; i < e.constant_count; ++i) r[i] = V(e.constants[i]);
     for (int at = 0; at < e.count; ++at) {
       const Instruction& in = e.code[at];
-      const P out = r + in.out, a = r + in.a;
+      // What draws has the number of its stream there, which is no register's.
+      const bool draws = in.op == Op::kUniform || in.op == Op::kNormal;
+      const P out = r + in.out, a = r + (draws ? 0 : in.a);
       switch (in.op) {
         case Op::kLoad: {
           const Array& array = e.arrays[in.a];
