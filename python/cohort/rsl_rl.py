@@ -28,14 +28,14 @@ __all__ = ["VecEnv"]
 class VecEnv(_VecEnv):
     """n environments of a task. Observations are groups of a TensorDict: `policy` (n, P) float32, all numbers but those that
     critic_only names, and `critic` (n, C), all of them. device: where rsl_rl's tensors lie; the engine computes on
-    sim_device. Other words are those of `cohort.make_vec`.
+    sim_device. Other words are those of `cohort.make_vec`; learning is True unless it is given.
     """
 
     def __init__(
         self, task: str, num_envs: int, *, seed: int = 0, device: Any = "cpu", sim_device: Any = "cpu",
         critic_only: Sequence[str] = (), **settings: Any,
     ) -> None:
-        self._envs = vector.make_vec(task, num_envs, seed=seed, autoreset="disabled", device=sim_device, **settings)
+        self._envs = vector.make_vec(task, num_envs, seed=seed, autoreset="disabled", device=sim_device, **{"learning": True, **settings})
         core, spec = self._envs._core, self._envs.task
         names = [field["name"] for field in spec["observations"]]
         for name in critic_only:

@@ -18,14 +18,15 @@ __all__ = ["VecEnv"]
 
 
 class VecEnv(_VecEnv):
-    """n environments of a task; the words are those of `cohort.make_vec`. Where an episode ends, `infos[i]` has
+    """n environments of a task; the words are those of `cohort.make_vec`; learning is True unless it
+    is given. Where an episode ends, `infos[i]` has
     `terminal_observation` and `TimeLimit.truncated`, and the observation is the next episode's first.
     """
 
     def __init__(self, task: str, num_envs: int = 1, **settings: Any) -> None:
         if settings.pop("autoreset", "same_step") != "same_step":
             raise ValueError("autoreset: stable-baselines3 wants the next episode in the same step")
-        self.envs = vector.make_vec(task, num_envs, **settings)
+        self.envs = vector.make_vec(task, num_envs, **{"learning": True, **settings})
         self.render_mode = self.envs.render_mode
         self._actions: Any = None
         super().__init__(num_envs, self.envs.single_observation_space, self.envs.single_action_space)

@@ -72,7 +72,7 @@ class _Made:
 
     def _make(
         self, task: str, num_envs: int, autoreset: str, *, device: Any, threads: int | None, engine: str, observations: str | None,
-        cameras: Sequence[str], renderer: str, image_size: tuple[int, int], settings: Mapping[str, Any],
+        cameras: Sequence[str], renderer: str, image_size: tuple[int, int], learning: bool, settings: Mapping[str, Any],
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs={num_envs}: at least one is needed")
@@ -82,7 +82,8 @@ class _Made:
             raise ValueError("pictures are no numbers of a flat observation: observations='dict' with cameras")
         self._core = _core.Environments(
             os.fspath(task), num_envs, autoreset=autoreset, device=_device(device), threads=_threads(threads), engine=engine,
-            renderer=renderer, height=image_size[0], width=image_size[1], settings=_settings(settings),
+            renderer=renderer, height=image_size[0], width=image_size[1], learning=learning,
+            settings=_settings(settings),
         )
         #: What there is to know about the task: names, shapes and units of observations and actions, control_period in s,
         #: horizon in steps, reward terms, cameras, settings.
@@ -153,7 +154,7 @@ class VectorEnv(_Made, gymnasium.vector.VectorEnv):
     def __init__(
         self, task: str, num_envs: int = 1, *, seed: int | None = None, autoreset: str = "same_step", device: Any = "cpu",
         threads: int | None = None, engine: str = "", observations: str | None = None, cameras: Sequence[str] = (),
-        renderer: str = "", image_size: tuple[int, int] = (128, 128), reward_terms: bool = False,
+        renderer: str = "", image_size: tuple[int, int] = (128, 128), learning: bool = False, reward_terms: bool = False,
         render_mode: str | None = None, render_camera: str | None = None, render_size: tuple[int, int] = (256, 256),
         **task_settings: Any,
     ) -> None:
@@ -163,7 +164,7 @@ class VectorEnv(_Made, gymnasium.vector.VectorEnv):
             raise ValueError(f"autoreset={autoreset!r}: one of {', '.join(_MODES)}")
         self._make(
             task, num_envs, autoreset, device=device, threads=threads, engine=engine, observations=observations, cameras=cameras,
-            renderer=renderer, image_size=image_size, settings=task_settings,
+            renderer=renderer, image_size=image_size, learning=learning, settings=task_settings,
         )
         self.num_envs = num_envs
         self.metadata = self._metadata({"autoreset_mode": _MODES[autoreset]})
@@ -306,13 +307,13 @@ class Env(_Made, gymnasium.Env):
 
     def __init__(
         self, task: str, *, seed: int | None = None, device: Any = "cpu", engine: str = "", observations: str | None = None,
-        cameras: Sequence[str] = (), renderer: str = "", image_size: tuple[int, int] = (128, 128),
+        cameras: Sequence[str] = (), renderer: str = "", image_size: tuple[int, int] = (128, 128), learning: bool = False,
         render_mode: str | None = None, render_camera: str | None = None, render_size: tuple[int, int] = (256, 256),
         **task_settings: Any,
     ) -> None:
         self._make(
             task, 1, "disabled", device=device, threads=1, engine=engine, observations=observations, cameras=cameras,
-            renderer=renderer, image_size=image_size, settings=task_settings,
+            renderer=renderer, image_size=image_size, learning=learning, settings=task_settings,
         )
         self.metadata = self._metadata({})
         self.render_mode = render_mode
@@ -381,6 +382,7 @@ def make_vec(task: str | os.PathLike[str], num_envs: int = 1, **settings: Any) -
     device: where the engine computes, "cpu" or "cuda:0"; arrays lie in host memory. threads: cores, None for all (of a
     launcher's rank its share). engine: batched or mujoco, else the task's own. observations: "flat" or "dict"; cameras: names
     of pictures (image_size, drawn by renderer), which make it a dict. render_mode: "rgb_array", by render_camera.
+    learning: a task file's curricula go on from episode to episode; else episodes are at their end, functions of their seeds.
     All other words are the task's settings, as `cohort tasks NAME` lists them: make_vec("quadruped-velocity", 64,
     terrain="rough"). Raises cohort.Error for an unknown task or setting, with the nearest.
     """

@@ -11,6 +11,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include "core/array_view.h"
+#include "core/error.h"
+#include "core/format.h"
+
 namespace cohort::python {
 
 template <class T>
@@ -23,6 +27,28 @@ std::span<const T> span_of(const InArray<T>& array) {
 }
 inline std::vector<std::int32_t> vector_of(const InIndices& array) {
   return {array.data(), array.data() + array.size()};
+}
+
+inline nanobind::dlpack::dtype dtype_of(ElementType type) {
+  namespace nb = nanobind;
+  switch (type) {
+    case ElementType::kFloat32:
+      return nb::dtype<float>();
+    case ElementType::kFloat64:
+      return nb::dtype<double>();
+    case ElementType::kInt64:
+      return nb::dtype<std::int64_t>();
+    case ElementType::kInt32:
+      return nb::dtype<std::int32_t>();
+    case ElementType::kInt16:
+      return nb::dtype<std::int16_t>();
+    case ElementType::kUInt8:
+      return nb::dtype<std::uint8_t>();
+    case ElementType::kBool:
+      return nb::dtype<bool>();
+    default:
+      throw Error(format("NumPy has no {}", element_name(type)));
+  }
 }
 
 /// Calls `body` without the interpreter's lock.

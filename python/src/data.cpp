@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
@@ -24,27 +25,6 @@ namespace cohort::python {
 namespace {
 
 using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-nb::dlpack::dtype dtype_of(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return nb::dtype<float>();
-    case ElementType::kFloat64:
-      return nb::dtype<double>();
-    case ElementType::kInt64:
-      return nb::dtype<std::int64_t>();
-    case ElementType::kInt32:
-      return nb::dtype<std::int32_t>();
-    case ElementType::kInt16:
-      return nb::dtype<std::int16_t>();
-    case ElementType::kUInt8:
-      return nb::dtype<std::uint8_t>();
-    case ElementType::kBool:
-      return nb::dtype<bool>();
-    default:
-      throw Error(format("NumPy has no {}", element_name(type)));
-  }
-}
 
 /// Windows over the episodes of data sets (data/robot_windows.h).
 class Windows {

@@ -189,13 +189,14 @@ class Environments {
  public:
   Environments(const std::string& task, int n_envs, const std::string& autoreset, const std::string& device,
                int threads, const std::string& engine, const std::string& renderer, int height, int width,
-               std::vector<std::string> settings) {
+               bool learning, std::vector<std::string> settings) {
     tasks::TaskSettings made{.n_envs = n_envs,
                              .threads = threads > 0 ? threads : available_cores(),
                              .engine = engine,
                              .device = parse_device(device),
                              .pictures = {.height = height, .width = width, .renderer = renderer},
-                             .overrides = std::move(settings)};
+                             .overrides = std::move(settings),
+                             .learning = learning};
     COHORT_THROW_UNLESS(autoreset == "same_step" || autoreset == "next_step" || autoreset == "disabled",
                         "autoreset '{}': same_step, next_step or disabled", autoreset);
     const nb::gil_scoped_release others_run;
@@ -216,23 +217,25 @@ class Environments {
   void begin(const Indices& envs, const Seeds& seeds) {
     EnvironmentBatch& all = batch();
     COHORT_THROW_UNLESS(envs.size() == seeds.size(), "{} seeds for {} environments", seeds.size(), envs.size());
-    const std::span chosen(envs.data(), envs.size());
-    for (const std::int32_t e : chosen)
-      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < all.size(), "there is no environment {}: they are 0 to {}", e,
-                          all.size() - 1);
+    const std::span chosen = checked(envs);
     const nb::gil_scoped_release others_run;
     const EnvironmentBatch::Turn turn(all);
     all.begin(chosen, std::span(seeds.data(), seeds.size()));
   }
   void begin_next(const Indices& envs) {
     EnvironmentBatch& all = batch();
-    const std::span chosen(envs.data(), envs.size());
-    for (const std::int32_t e : chosen)
-      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < all.size(), "there is no environment {}: they are 0 to {}", e,
-                          all.size() - 1);
+    const std::span chosen = checked(envs);
     const nb::gil_scoped_release others_run;
     const EnvironmentBatch::Turn turn(all);
     all.begin_next(chosen);
+  }
+
+  std::span<const std::int32_t> checked(const Indices& envs) const {
+    const std::span<const std::int32_t> chosen(envs.data(), envs.size());
+    for (const std::int32_t e : chosen)
+      COHORT_THROW_UNLESS(e >= 0 && as_size(e) < batch().size(), "there is no environment {}: they are 0 to {}", e,
+                          batch().size() - 1);
+    return chosen;
   }
 
   void check_actions(std::size_t n, std::size_t width) const {
@@ -423,11 +426,11 @@ void bind_environments(nb::module_& m) {
       "A batch of environments of one task. Arrays lie in host memory; n is the number of environments.")
       .def(
           nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
-                   const std::string&, int, int, std::vector<std::string>>(),
+                   const std::string&, int, int, bool, std::vector<std::string>>(),
           "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
-          "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128,
+          "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128, "learning"_a = false,
           "settings"_a = std::vector<std::string>(),
-          "threads: cores, 0: all that this process may use. height, width: px of pictures. settings: KEY=VALUE of the "
+          "threads: cores, 0: all that this process may use. height, width: px of pictures. learning: curricula move. settings: KEY=VALUE of the "
           "task. Raises Error for an unknown task and what the task refuses.")
       .def_prop_ro("n_envs", &Environments::size)
       .def_prop_ro("closed", &Environments::closed)

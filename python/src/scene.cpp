@@ -42,19 +42,6 @@ sim::Parameter parameter_of(const std::string& name) {
   throw Error(format("there is no parameter `{}`", name));
 }
 
-nb::dlpack::dtype dtype_of(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return nb::dtype<float>();
-    case ElementType::kFloat64:
-      return nb::dtype<double>();
-    case ElementType::kInt32:
-      return nb::dtype<std::int32_t>();
-    default:
-      throw Error(format("an array of {} has no view in Python", element_name(type)));
-  }
-}
-
 /// A field in host memory, in place on a CPU; it keeps its scene alive.
 nb::ndarray<nb::numpy> view(nb::object self, const std::string& name) {
   auto& core = nb::cast<SceneCore&>(self);

@@ -86,7 +86,7 @@ class Fields {
 };
 
 /// The candidate with the smallest edit distance to `word`, or "" when none is near: distance above 2 and above a third
-/// of its length, or above half the length of the longer of both.
+/// of its length, or nothing of the word kept (distance of its length or more).
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 /// True for "a.b=c", the form of an override on a command line.

@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/markup.h"
 #include "report/gnuplot_script.h"
 #include "report/svg_figure.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/markup.h"
 #include "report/charts.h"
 #include "report/evaluation_section.h"
 #include "report/gnuplot_script.h"
@@ -18,7 +19,6 @@
 #include "report/metrics_history.h"
 #include "report/saved_content.h"
 #include "report/standard_figures.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

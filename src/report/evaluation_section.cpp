@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/markup.h"
 #include "report/html_parts.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

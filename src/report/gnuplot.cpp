@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "report/text.h"
+#include "core/markup.h"
 
 extern char** environ;
 

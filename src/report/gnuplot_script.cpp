@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/markup.h"
 #include "report/prepared_chart.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace {

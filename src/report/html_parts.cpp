@@ -3,8 +3,8 @@
 #include <ctime>
 
 #include "core/format.h"
+#include "core/markup.h"
 #include "report/html_style.h"
-#include "report/text.h"
 
 namespace cohort::report {
 

@@ -8,11 +8,11 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/markup.h"
 #include "report/evaluation_section.h"
 #include "report/html_parts.h"
 #include "report/inline_svg.h"
 #include "report/saved_content.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

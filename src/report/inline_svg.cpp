@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/markup.h"
 #include "report/gnuplot_script.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "cohort_version.h"
 #include "core/format.h"
-#include "report/text.h"
+#include "core/markup.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/markup.h"
 #include "report/metrics_history.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/format.h"
+#include "core/markup.h"
 #include "report/gnuplot_script.h"
 #include "report/prepared_chart.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace {

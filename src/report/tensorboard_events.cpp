@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/markup.h"
 #include "formats/tfrecord.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/markup.h"
 #include "core/progress_line.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace {

@@ -89,7 +89,9 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   // ---- in the server's thread
 
   bool trusted_host(const std::string& host) const {
-    const std::string name = name_of_host(host);
+    const std::string name = name_of_host(host), port = host.substr(name.size());
+    // It goes into the page's text.
+    if (port.find_first_not_of("0123456789", 1) != std::string::npos || (!port.empty() && port[0] != ':')) return false;
     if (name == "127.0.0.1" || name == "localhost" || name == "[::1]" || name == settings.host) return true;
     // Served to others, it has any of this machine's addresses; a name may be led here by another site.
     const bool to_others = settings.host != "127.0.0.1" && settings.host != "localhost" && settings.host != "::1";

@@ -1,38 +1,14 @@
 #include "view/page.h"
 
-#include <string_view>
-
 #include "core/files.h"
 #include "core/format.h"
+#include "core/markup.h"
 #include "view/binary_document.h"
 #include "view/page_parts.h"
 
 namespace cohort::view {
 
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 /// connect: what the page may talk to; data: elements with what it shows.
 std::string page(const std::string& title, const std::string& nonce, const std::string& connect,
@@ -43,13 +19,13 @@ std::string page(const std::string& title, const std::string& nonce, const std::
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-{0}'; "
              "script-src 'nonce-{0}'; img-src data: blob:{1}; base-uri 'none'; form-action 'none'\">\n"
              "<link rel=\"icon\" href=\"data:,\">\n<title>{2}</title>\n<style nonce=\"{0}\">\n",
-             nonce, connect, escaped(title)) +
+             nonce, connect, html_escape(title)) +
          kPageStyle + "</style>\n</head>\n<body>\n" + data + "<script nonce=\"" + nonce + "\">\n" + kPageScript +
          "</script>\n</body>\n</html>\n";
 }
 
 std::string data_element(const std::string& id, const std::string& title, const std::string& bytes) {
-  return "<script type=\"text/plain\" class=\"" + id + "\" data-title=\"" + escaped(title) + "\">" +
+  return "<script type=\"text/plain\" class=\"" + id + "\" data-title=\"" + html_escape(title) + "\">" +
          base64(deflated(bytes)) + "</script>\n";
 }
 
@@ -71,8 +47,8 @@ std::string offline_data_page(const std::string& title, const std::string& docum
 
 std::string served_page(const std::string& title, const std::string& socket, const std::string& nonce) {
   const std::string origin = socket.substr(0, socket.find('/', socket.find("//") + 2));
-  return page(title, nonce, "; connect-src " + escaped(origin),
-              "<div id=\"socket\" data-address=\"" + escaped(socket) + "\" hidden></div>\n");
+  return page(title, nonce, "; connect-src " + html_escape(origin),
+              "<div id=\"socket\" data-address=\"" + html_escape(socket) + "\" hidden></div>\n");
 }
 
 }  // namespace cohort::view

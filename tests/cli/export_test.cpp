@@ -110,7 +110,6 @@ TEST_F(ExportCommand, AnExportedPolicyFitsItsTaskAndActsAsItsRun) {
 TEST_F(ExportCommand, TheContractIsThatOfTheFileFromWhichThePolicyHasLearnt) {
   const fs::path source = fs::path(COHORT_SOURCE_DIR) / "examples" / "tasks";
   const std::string task = file("cartpole.yaml");
-  fs::copy_file(source / "cartpole.xml", file("cartpole.xml"));
   fs::copy_file(source / "cartpole.yaml", task);
   const Outcome run = cohort({"train", "ppo", "task=" + task, "name=file", "output_dir=" + file("outputs"), "n_envs=16",
                               "num_steps_per_env=8", "max_iterations=1"});

@@ -66,7 +66,7 @@ TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
 }
 
 TEST_F(TrainPpo, ATasksOwnMetricsAreInTheLogAndPlayIsWhatEvaluateIsAskedFor) {
-  const std::string model = COHORT_SOURCE_DIR "/examples/tasks/cartpole.xml",
+  const std::string model = COHORT_SOURCE_DIR "/src/tasks/library/cartpole.xml",
                     file = (folder_.path() / "pole.yaml").string();
   std::ofstream(file) << "scene: {robot: {mjcf: " << model << "}}\n"
                       << R"yaml(

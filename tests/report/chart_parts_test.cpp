@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/markup.h"
 #include "core/philox.h"
 #include "report/chart_ticks.h"
 #include "report/downsample.h"
@@ -13,7 +14,6 @@
 #include "report/histogram.h"
 #include "report/inline_svg.h"
 #include "report/standard_figures.h"
-#include "report/text.h"
 
 namespace cohort::report {
 namespace {

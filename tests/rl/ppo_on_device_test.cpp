@@ -113,7 +113,6 @@ TEST(PpoOnDevice, LearnsTheCartPoleWithTheBitsOfTheCpu) {
 
 TEST(PpoOnDevice, MetricsAreThoseOfTheCpu) {
   const cohort::testing::TemporaryFolder folder;
-  std::filesystem::copy_file(kExamples + "cartpole.xml", folder.path() / "cartpole.xml");
   std::ofstream(folder.path() / "metrics.yaml") << read_file(kExamples + "cartpole.yaml") << R"yaml(
 metrics:
   speed: abs(joint_vel("hinge"))

@@ -25,7 +25,7 @@ const std::string kExamples = std::string(COHORT_SOURCE_DIR) + "/examples/tasks/
 /// A dog on uneven ground with something of everything that draws, remembers or differs between environments.
 constexpr const char* kRandomized = R"yaml(
 scene:
-  robot: {mjcf: quadruped.xml, joint_pos: {".*_hip": 0.8, ".*_knee": -1.5}}
+  robot: {mjcf: library:/quadruped.xml, joint_pos: {".*_hip": 0.8, ".*_knee": -1.5}}
   ground:
     terrain:
       {size: [4, 4], num_rows: 3, num_cols: 2, border_width: 2, horizontal_scale: 0.1,
@@ -70,8 +70,6 @@ curriculum: {terrain_levels: {max_init_terrain_level: 2}}
 class TaskOnDevice : public ::testing::Test {
  protected:
   std::string randomized() {
-    std::filesystem::copy_file(kExamples + "quadruped.xml", folder_.path() / "quadruped.xml",
-                               std::filesystem::copy_options::overwrite_existing);
     const std::filesystem::path path = folder_.path() / "randomized.yaml";
     std::ofstream(path) << kRandomized;
     return path.string();

@@ -81,6 +81,20 @@ TEST_F(FileSettings, AFileStandsOnAnother) {
   EXPECT_FLOAT_EQ(static_cast<float>(first_reward(below, {})), 3) << "its model lies beside the included file";
 }
 
+TEST_F(FileSettings, TheProgramsOwnTasksAndModelsCanBeIncludedAndChanged) {
+  const std::string own =
+      write("own.yaml", "include: library:/cartpole-balance.yaml\nrewards: {upright: {weight: 3}}\n");
+  const double before = first_reward("cartpole-balance", {});
+  EXPECT_GT(before, 0);
+  EXPECT_NEAR(first_reward(own, {}), 3 * before, 1e-5);
+  const std::string model = write(
+      "model.yaml", std::string(kPole).replace(std::string(kPole).find("cartpole.xml"), 12, "library:/cartpole.xml"));
+  EXPECT_NO_THROW(make_task(model, {}));
+  const std::string none = write("none_there.yaml", "include: library:/nowhere.yaml\n");
+  EXPECT_NE(trouble(none).find("include: there is no file 'library:/nowhere.yaml'"), std::string::npos)
+      << trouble(none);
+}
+
 TEST_F(FileSettings, FilesThatIncludeEachOtherOrNothingAreNamed) {
   const std::string one = write("one.yaml", "include: two.yaml\n");
   write("two.yaml", "include: one.yaml\n");

@@ -1,4 +1,4 @@
-"""Writes mjlab_terms.json: what mjlab's own functions make of states of examples/tasks/quadruped.xml, for
+"""Writes mjlab_terms.json: what mjlab's own functions make of states of src/tasks/library/quadruped.xml, for
 tests/tasks/mjlab_terms_test.cpp.
 
     python tests/tasks/make_mjlab_terms.py        # with mjlab 1.6.0 and what it needs, CPython 3.11, on the CPU

@@ -46,7 +46,7 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   std::string text = kTerms;
   // The dog with a site at each foot.
   const testing::TemporaryFolder folder;
-  std::string model = read_file(std::string(COHORT_SOURCE_DIR) + "/examples/tasks/quadruped.xml");
+  std::string model = read_file(std::string(COHORT_SOURCE_DIR) + "/src/tasks/library/quadruped.xml");
   for (const std::string& leg : std::vector<std::string>{"fl", "fr", "rl", "rr"})
     model.insert(model.find("<geom name=\"" + leg + "_foot\""),
                  "<site name=\"" + leg + "_sole\" pos=\"0.01 -0.02 -0.2\"/>");

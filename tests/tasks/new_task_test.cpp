@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kExamples = COHORT_SOURCE_DIR "/examples/tasks/";
+constexpr const char* kModels = COHORT_SOURCE_DIR "/src/tasks/library/";
 
 /// Two links of a point mass each at the end of a rod without one, the second turned aside so that both joints see it.
 constexpr const char* kArm = R"(
@@ -50,7 +50,7 @@ class NewTaskFile : public ::testing::Test {
 };
 
 TEST_F(NewTaskFile, ARobotOnFeetFollowsVelocitiesWithThoseFeet) {
-  const NewTask task = write_new_task({.file = path("dog.yaml"), .robot = fs::path(kExamples) / "quadruped.xml"});
+  const NewTask task = write_new_task({.file = path("dog.yaml"), .robot = fs::path(kModels) / "quadruped.xml"});
   EXPECT_EQ(task.like, "velocity");
   EXPECT_NE(task.text.find("foot_contact: {feet: '.*_foot'}"), std::string::npos) << task.text;
   EXPECT_EQ(task.text, read_file(path("dog.yaml").string()));
@@ -86,8 +86,8 @@ TEST_F(NewTaskFile, EveryKindThatGoesWithARobotPassesTheChecks) {
     fs::path robot;
   } kCases[] = {{"lift", arm},
                 {"balance", arm},
-                {"balance", fs::path(kExamples) / "quadruped.xml"},
-                {"", fs::path(kExamples) / "cartpole.xml"},
+                {"balance", fs::path(kModels) / "quadruped.xml"},
+                {"", fs::path(kModels) / "cartpole.xml"},
                 {"", COHORT_SOURCE_DIR "/tests/sim/models/two_link.urdf"}};
   for (const auto& [like, robot] : kCases) {
     const fs::path file = path(format("{}_{}.yaml", robot.stem().string(), like));
@@ -98,7 +98,7 @@ TEST_F(NewTaskFile, EveryKindThatGoesWithARobotPassesTheChecks) {
 }
 
 TEST_F(NewTaskFile, WhatCannotBeIsSaidAndNoFileIsTouched) {
-  const fs::path arm = write("arm.xml", kArm), dog = fs::path(kExamples) / "quadruped.xml";
+  const fs::path arm = write("arm.xml", kArm), dog = fs::path(kModels) / "quadruped.xml";
   const auto complaint = [&](const fs::path& robot, const std::string& like, const std::string& file = "new.yaml") {
     return message_of([&] { write_new_task({.file = path(file), .robot = robot, .like = like}); });
   };

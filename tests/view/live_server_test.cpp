@@ -85,6 +85,7 @@ TEST_F(LiveServing, OnlyWhoHasTheTokenAndComesFromItsOwnPageGetsIn) {
   EXPECT_NE(first_line(port, get("/", own)).find(" 403 "), std::string::npos);
   EXPECT_NE(first_line(port, get("/?token=" + std::string(32, '0'), own)).find(" 403 "), std::string::npos);
   EXPECT_NE(first_line(port, get("/?" + token, "evil.example:80")).find(" 403 "), std::string::npos) << "DNS rebinding";
+  EXPECT_NE(first_line(port, get("/?" + token, "localhost:1'; script-src *")).find(" 403 "), std::string::npos);
   EXPECT_NE(first_line(port, get("/etc/passwd?" + token, own)).find(" 404 "), std::string::npos);
   const std::string socket = "/socket?" + token;
   EXPECT_NE(first_line(port, handshake(socket, own, "http://" + own)).find(" 101 "), std::string::npos);

@@ -69,8 +69,7 @@ void move_models(Json& content, const fs::path& folder) {
   for (auto& [name, entity] : content["scene"].items())
     for (const char* kind : {"mjcf", "urdf", "mesh"})
       if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
-        if (const fs::path file = entity[kind].get<std::string>(); file.is_relative())
-          entity[kind] = (folder / file).string();
+        entity[kind] = path_from(folder, entity[kind].get<std::string>()).string();
 }
 
 /// The file's content, on top of the file that it includes. includers: that lead here.
@@ -81,14 +80,15 @@ Json read_content(const std::string& path, std::vector<std::string> includers = 
                       content["include"].dump());
   includers.push_back(fs::weakly_canonical(path).string());
   const fs::path other = content["include"].get<std::string>();
-  const std::string file = (other.is_absolute() ? other : fs::path(path).parent_path() / other).string();
+  const std::string file = path_from(fs::path(path).parent_path(), other.string()).string();
   COHORT_THROW_UNLESS(std::ranges::find(includers, fs::weakly_canonical(file).string()) == includers.end(),
                       "{}: include: '{}' is included by what it includes: a circle", path, other.string());
   COHORT_THROW_UNLESS(is_there(file), "{}: include: there is no file '{}'; paths are relative to the task's file", path,
                       file);
   Json below = read_content(file, includers);
   COHORT_THROW_UNLESS(below.is_object(), "{}: include: '{}' is no task file: an object is", path, file);
-  if (!other.parent_path().empty()) move_models(below, fs::absolute(file).parent_path());
+  if (!other.parent_path().empty())
+    move_models(below, file.starts_with(kLibrary) ? fs::path(file).parent_path() : fs::absolute(file).parent_path());
   content.erase("include");
   below.merge_patch(content);
   return below;

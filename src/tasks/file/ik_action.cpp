@@ -91,7 +91,7 @@ Expr rotation_between(Graph& g, const Expr& p, const Expr& q) {
 
 }  // namespace
 
-IkFrame ik_frame(const sim::ModelInfo& info, const std::string& pattern, bool is_site) {
+sim::SiteInfo ik_frame(const sim::ModelInfo& info, const std::string& pattern, bool is_site) {
   std::vector<std::string> all;
   if (is_site)
     for (const sim::SiteInfo& site : info.sites) all.push_back(site.name);
@@ -103,10 +103,10 @@ IkFrame ik_frame(const sim::ModelInfo& info, const std::string& pattern, bool is
                       is_site ? "site" : "link");
   const auto at = static_cast<std::size_t>(found.front());
   if (!is_site) return {.name = all[at], .link = found.front()};
-  return {.name = all[at], .link = info.sites[at].link, .pos = info.sites[at].pos, .quat = info.sites[at].quat};
+  return info.sites[at];
 }
 
-Expr ik_targets(Quantities& names, const IkFrame& frame, std::span<const int> joints, const IkSettings& settings,
+Expr ik_targets(Quantities& names, const sim::SiteInfo& frame, std::span<const int> joints, const IkSettings& settings,
                 const Expr& command) {
   Graph& g = names.graph();
   const sim::ModelInfo& info = names.model().info;

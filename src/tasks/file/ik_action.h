@@ -7,17 +7,10 @@
 #include <span>
 #include <string>
 
+#include "sim/model_info.h"
 #include "tasks/file/quantities.h"
 
 namespace cohort::tasks {
-
-/// A frame on a link: a site's, or the link's own.
-struct IkFrame {
-  std::string name;
-  int link = 0;
-  std::array<double, 3> pos{0, 0, 0};      ///< m, in the link's frame
-  std::array<double, 4> quat{1, 0, 0, 0};  ///< w x y z, likewise
-};
 
 struct IkSettings {
   bool pose = true;         ///< also the frame's orientation; else its position only
@@ -29,11 +22,11 @@ struct IkSettings {
 };
 
 /// Throws Error where not exactly one site, or link, matches.
-IkFrame ik_frame(const sim::ModelInfo& info, const std::string& pattern, bool is_site);
+sim::SiteInfo ik_frame(const sim::ModelInfo& info, const std::string& pattern, bool is_site);
 
 /// Targets of the joints, (1, joints), within their limits. command: (1, settings.width()), in the world. Throws Error
 /// for a joint that does not move the frame.
-terms::Expr ik_targets(Quantities& names, const IkFrame& frame, std::span<const int> joints, const IkSettings& settings,
-                       const terms::Expr& command);
+terms::Expr ik_targets(Quantities& names, const sim::SiteInfo& frame, std::span<const int> joints,
+                       const IkSettings& settings, const terms::Expr& command);
 
 }  // namespace cohort::tasks

@@ -119,7 +119,7 @@ void PlanReader::read_ik_action(const std::string& name, JsonSection& s, Quantit
   std::string site, link, command = "pose";
   s.take("site", site), s.take("link", link);
   COHORT_THROW_UNLESS(site.empty() != link.empty(), "needs `site` or `link`: the frame that it moves");
-  const IkFrame frame = ik_frame(info, site.empty() ? link : site, link.empty());
+  const sim::SiteInfo frame = ik_frame(info, site.empty() ? link : site, link.empty());
   IkSettings ik;
   s.take_choice("command_type", command, {"pose", "position"});
   ik.pose = command == "pose";

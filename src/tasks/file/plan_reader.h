@@ -13,6 +13,7 @@
 #include "core/json_section.h"
 #include "sim/scene.h"
 #include "tasks/file/file_plan.h"
+#include "tasks/file/library_files.h"
 #include "tasks/file/term_table.h"
 
 namespace cohort::tasks {
@@ -36,10 +37,7 @@ class PlanReader {
   void attempt(const std::string& path, const std::function<void()>& body);
   /// Calls body(name, value) for every entry that is not null; keeps what it complains about.
   void each(JsonSection& section, const std::function<void(const std::string&, const Json&)>& body);
-  std::filesystem::path path_of(const std::string& text) const {
-    const std::filesystem::path path(text);
-    return path.is_absolute() ? path : folder_ / path;
-  }
+  std::filesystem::path path_of(const std::string& text) const { return path_from(folder_, text); }
   /// [low, high], or a number for both.
   static Range range_of(const Json& value, const std::string& what);
   static Range take_range(JsonSection& s, const std::string& key, Range standard = {});

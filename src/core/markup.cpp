@@ -1,8 +1,8 @@
-#include "report/text.h"
+#include "core/markup.h"
 
 #include "core/utf8.h"
 
-namespace cohort::report {
+namespace cohort {
 namespace {
 
 /// Bytes of the code point at the beginning of `text`, or 0 when it is no valid UTF-8, or not allowed in XML.
@@ -78,4 +78,4 @@ std::string percent_encode(std::string_view path) {
   return out;
 }
 
-}  // namespace cohort::report
+}  // namespace cohort

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::report {
+namespace cohort {
 
 /// Valid UTF-8 without control characters: these become blanks, bytes that do not decode become '?'. Line ends stay if
 /// `keep_lines`.
@@ -15,4 +15,4 @@ std::string html_escape(std::string_view text);
 /// A relative path as a URL: everything but letters, digits and -._~/ as %XX (RFC 3986).
 std::string percent_encode(std::string_view path);
 
-}  // namespace cohort::report
+}  // namespace cohort
