@@ -24,6 +24,7 @@
 #include "eval/episode_video.h"
 #include "eval/evaluation.h"
 #include "tasks/file/task_file.h"
+#include "tasks/registry.h"
 #include "tasks/run_library.h"
 
 namespace cohort::cli {
@@ -216,8 +217,11 @@ int run_evaluate(const std::vector<std::string>& words) {
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
   if (arguments.name.empty() && arguments.benchmark.empty()) take_task_of_run(arguments);
-  if (play && !tasks::is_task_file(arguments.name))
-    throw UsageError(format("--play: {} is no task's file (NAME.yaml), whose `play` it would apply",
+  const auto shows_otherwise = [](const std::string& task) {
+    return tasks::is_task_file(task) || (!task.empty() && tasks::settings_of(task)->has("play"));
+  };
+  if (play && !shows_otherwise(arguments.name))
+    throw UsageError(format("--play: {} comes from no task's file (NAME.yaml), whose `play` it would apply",
                             arguments.name.empty() ? "a benchmark" : arguments.name));
   std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size, true);
   if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);

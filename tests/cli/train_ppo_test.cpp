@@ -56,7 +56,7 @@ TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
   for (const char* robot : {"quadruped", "cartpole"}) {
     const std::string file = (folder_.path() / (std::string(robot) + "_new.yaml")).string();
     const Outcome written = run({cohort_path(), "tasks", "new", file, "--robot",
-                                 COHORT_SOURCE_DIR "/examples/tasks/" + std::string(robot) + ".xml"});
+                                 COHORT_SOURCE_DIR "/src/tasks/library/" + std::string(robot) + ".xml"});
     ASSERT_EQ(written.code, 0) << written.err;
     EXPECT_NE(written.out.find("cohort train ppo task=" + file), std::string::npos) << written.out;
     const Outcome trained = train(robot, {"max_iterations=2"}, file);
@@ -100,9 +100,14 @@ play: {rewards: {alive: {formula: 7}}}
   ASSERT_EQ(shown.code, 0) << shown.err;
   EXPECT_NE(as_trained.out.find("10.0"), std::string::npos) << as_trained.out;
   EXPECT_NE(shown.out.find("70.0"), std::string::npos) << shown.out;
+  EXPECT_EQ(run({cohort_path(), "evaluate", "--task", "quadruped-velocity", "--policy", "zero", "--play", "--episodes",
+                 "1", "--max-steps", "2"})
+                .code,
+            0)
+      << "a task of the program that comes from a file";
   const Outcome refused = run({cohort_path(), "evaluate", "--task", "reach", "--policy", "random", "--play"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("--play: reach is no task's file"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--play: reach comes from no task's file"), std::string::npos) << refused.err;
 }
 
 TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnAsItWas) {
