@@ -381,11 +381,11 @@ TEST(ViewBrowser, EveryControlOfAServedDataSetDoesWhatItSays) {
       format("{}/cohort view {}/tests/data/fixtures/lerobot/v3 > {} 2>&1 & echo $! > {}; for i in $(seq 600); "
              "do grep -q Ctrl-C {} && break; sleep 0.05; done",
              programs, COHORT_SOURCE_DIR, said, process, said));
+  const test::EndedProcess program{process};
   const std::string text = read_file(said);
   const std::size_t begin = text.find("http://");
   ASSERT_NE(begin, std::string::npos) << text;
   expect_clicks_come_true(browser, folder.path(), text.substr(begin, text.find('\n', begin) - begin), "data");
-  test::run_command("kill $(cat " + process + ")");
 }
 
 }  // namespace
