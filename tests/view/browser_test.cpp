@@ -248,10 +248,9 @@ TEST(ViewBrowser, PicturesHaveTheRayCastersLightsMirrorAndHaze) {
   std::size_t picture = 0;
   for (std::string line; std::getline(lines, line);) {
     // The first line stands behind the element's own tag.
-    if (const std::size_t begin = line.find("colours "); begin < 40 && line.size() > 1000)
-      line = line.substr(begin);
-    else
-      continue;
+    const std::size_t begin = line.find("colours ");
+    if (begin == std::string::npos || line.size() - begin < 1000) continue;  // the script's own
+    line = line.substr(begin);
     ASSERT_LT(picture, traced.size());
     const std::vector<std::uint8_t>& there = traced[picture];
     ASSERT_EQ(line.size(), 8 + 2 * there.size());
