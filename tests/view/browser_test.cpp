@@ -207,65 +207,6 @@ TEST(ViewBrowser, TheG1HasTheRayCastersSilhouettes) {
   compare_silhouettes(browser, {{"g1", &scene}});
 }
 
-TEST(ViewBrowser, PicturesHaveTheRayCastersLightsMirrorAndHaze) {
-  const std::string browser = chromium();
-  if (browser.empty()) GTEST_SKIP() << "no Chromium (the package chromium)";
-  const TemporaryFolder folder("cohort-view");
-  constexpr int kSmall = 128;
-  // Edges are smoothed in one way here and in another there, textures filtered likewise: what is left are single pixels.
-  constexpr double kMostMean = 6;
-  nlohmann::json wanted = nlohmann::json::array();
-  std::vector<std::vector<std::uint8_t>> traced;
-  std::vector<std::string> names;
-  for (const char* model : {"tests/render/models/shapes.xml", "tests/render/models/lights.xml",
-                            "src/tasks/library/quadruped.xml", "src/tasks/library/cartpole.xml"}) {
-    sim::Scene scene({.engine = sim::EngineKind::kMujoco});
-    scene.add_entity(sim::Mjcf{std::string(COHORT_SOURCE_DIR "/") + model});
-    scene.build(1);
-    const std::string file = format("page{}.html", traced.size());
-    const std::vector<std::int32_t> envs{0};
-    write_page(folder.path() / file, {.title = "page", .scene = scene_document(scene, envs)});
-    render::RendererSettings settings;
-    settings.site_groups.fill(false);
-    const auto renderer = render::make_renderer(scene, settings);
-    const std::shared_ptr<const sim::VisualModel> visual = scene.visual_model();
-    nlohmann::json cameras = nlohmann::json::array();
-    for (const double rise : {0.2, 0.7}) {
-      sim::CameraOptions options;
-      const double distance = 2 * visual->extent;
-      options.lookat = visual->centre;
-      options.pos = {visual->centre[0] + distance * std::cos(rise), visual->centre[1] + 0.3 * distance,
-                     visual->centre[2] + distance * std::sin(rise)};
-      options.fov = 45;
-      traced.push_back(renderer->render(renderer->add_camera(options), envs, kSmall, kSmall, {}).rgb);
-      names.emplace_back(model);
-      cameras.push_back({{"pos", options.pos}, {"lookat", options.lookat}, {"fovy", options.fov}});
-    }
-    wanted.push_back({{"page", file}, {"cameras", nlohmann::json::array()}, {"colours", cameras}, {"size", kSmall}});
-  }
-  const std::string output = seen_by_browser(browser, folder.path(), wanted);
-  std::istringstream lines(output);
-  std::size_t picture = 0;
-  for (std::string line; std::getline(lines, line);) {
-    // The first line stands behind the element's own tag.
-    const std::size_t begin = line.find("colours ");
-    if (begin == std::string::npos || line.size() - begin < 1000) continue;  // the script's own
-    line = line.substr(begin);
-    ASSERT_LT(picture, traced.size());
-    const std::vector<std::uint8_t>& there = traced[picture];
-    ASSERT_EQ(line.size(), 8 + 2 * there.size());
-    double sum = 0;
-    for (std::size_t i = 0; i < there.size(); ++i)
-      sum += std::abs(std::stoi(line.substr(8 + 2 * i, 2), nullptr, 16) - static_cast<int>(there[i]));
-    const double mean = sum / static_cast<double>(there.size());
-    std::printf("%s: colours differ by %.2f of 255 in the mean\n", names[picture].c_str(), mean);
-    EXPECT_LT(mean, kMostMean) << names[picture];
-    ++picture;
-  }
-  EXPECT_EQ(picture, traced.size()) << output.substr(0, 3000);
-  EXPECT_EQ(output.find("CONSOLE"), std::string::npos) << output.substr(output.find("CONSOLE"), 500);
-}
-
 TEST(ViewBrowser, AnAudienceOfRobotsIsDrawnWithOneCallAMesh) {
   const std::string browser = chromium();
   if (browser.empty()) GTEST_SKIP() << "no Chromium (the package chromium)";

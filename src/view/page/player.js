@@ -263,20 +263,6 @@ class Page {
       projection: frustum(lens, near, far) };
   }
 
-  /** Colours as a camera sees them, three bytes a pixel, rows from the top. camera: {pos, lookat, fovy}. */
-  pictureFrom(camera, width, height) {
-    this.canvas.width = width;
-    this.canvas.height = height;
-    this.drawing.draw(this.viewFrom(camera, width / height), width, height);
-    const gl = this.drawing.gl, rgba = new Uint8Array(4 * width * height), out = new Uint8Array(3 * width * height);
-    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, rgba);
-    for (let i = 0; i < width * height; ++i) {
-      const from = 4 * ((height - 1 - Math.floor(i / width)) * width + i % width);
-      for (let k = 0; k < 3; ++k) out[3 * i + k] = rgba[from + k];
-    }
-    return out;
-  }
-
   /** Numbers of the geoms that a camera sees, rows from the top; -1 where none is. camera: {pos, lookat, fovy}. */
   seenFrom(camera, width, height) {
     const seen = this.drawing.seen(this.viewFrom(camera, width / height), width, height), out = new Int32Array(seen.length);
