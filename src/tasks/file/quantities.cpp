@@ -50,6 +50,8 @@ constexpr QuantityEntry kQuantities[] = {
     {"ground_height", "k", "m", "ground_height(x): of the ground below points (x, y, ...), in the world"},
     {"height_scan", "k", "m",
      "height_scan(size x, size y, resolution): base over the ground at a grid turned with its heading"},
+    {"entity_position", "3", "m", "entity_position(\"NAME\"): as NAME.position"},
+    {"entity_quaternion", "4", "1", "likewise"},
     {"pushed", "1", "", "true in the step before which an event has pushed"},
     {"link_mass", "k", "kg", "link_mass(\"PATTERN\"): of links, as an event has drawn it"},
     {"geom_friction", "k", "1", "geom_friction(\"PATTERN\"): sliding friction of geoms, as an event has drawn it"},
@@ -404,6 +406,20 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     const Expr force = force_on(texts_of(name, arguments), name, name.starts_with("other"));
     value =
         name.ends_with("force") ? force : g_.compare(Op::kLess, g_.constant(0), g_.reduce(Op::kSumOfSquares, force));
+    return true;
+  }
+  if (name == "entity_position" || name == "entity_quaternion") {
+    const std::vector<std::string> texts = texts_of(name, arguments);
+    COHORT_THROW_UNLESS(texts.size() == 1, "{}(\"NAME\") takes one entity", name);
+    const TaskModel::Entity* const entity = model_.find(texts[0]);
+    if (entity == nullptr) {
+      std::vector<std::string> known;
+      for (const TaskModel::Entity& e : model_.entities) known.push_back(e.name);
+      const std::string near = config::nearest(texts[0], known);
+      throw Error(format("there is no entity '{}'{}; there is {}", texts[0],
+                         near.empty() ? "" : format(", did you mean '{}'?", near), cohort::join(known, ", ")));
+    }
+    value = of_entity(*entity, name.substr(7));
     return true;
   }
   if (name == "ground_height") {
