@@ -79,6 +79,17 @@ TEST_F(NewTaskFile, ServosOfAFileWithoutActuatorsHoldWhatHangsOnThem) {
   expect_passes(path("reach.yaml"));
 }
 
+TEST_F(NewTaskFile, ServosAreAsStrongAsTheFileLetsTheirJointsBe) {
+  std::string limited = kArm;
+  const std::string elbow = R"(name="elbow")";
+  limited.insert(limited.find(elbow) + elbow.size(), R"( actuatorfrcrange="-4.5 4.5")");
+  const RobotSurvey free = survey_robot(write("arm.xml", kArm), false);
+  const RobotSurvey robot = survey_robot(write("limited.xml", limited), false);
+  EXPECT_EQ(robot.joints[0].effort, free.joints[0].effort);
+  EXPECT_GT(free.joints[1].effort, 4.5);
+  EXPECT_EQ(robot.joints[1].effort, 4.5);
+}
+
 TEST_F(NewTaskFile, EveryKindThatGoesWithARobotPassesTheChecks) {
   const fs::path arm = write("arm.xml", kArm);
   const struct {

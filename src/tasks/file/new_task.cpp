@@ -160,7 +160,7 @@ class Writer {
              robot_.free_base ? "0.5 rad" : "0.05 rad (slides 5 mm)");
         line(
             "    # armature and damping: 10 Hz, twice critically damped, as mjlab's robots; effort_limit: three times "
-            "what it carries.");
+            "what it carries, or the joint's own where that is less.");
         line("    actuators:");
         std::map<std::array<double, 4>, std::vector<const SurveyedJoint*>> groups;
         std::vector<std::array<double, 4>> order;

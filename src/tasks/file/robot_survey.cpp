@@ -343,7 +343,8 @@ class Surveyor {
       j.stiffness = two_digits(std::max(carried / sag, own * kNaturalFrequency * kNaturalFrequency));
       j.armature = own > 0 ? 0 : two_digits(j.stiffness / (kNaturalFrequency * kNaturalFrequency));
       j.damping = two_digits(2 * kDampingRatio * j.stiffness / kNaturalFrequency);
-      j.effort = two_digits(3 * carried);
+      const auto [least, most] = joint(j.index).force_range;  // a URDF's <limit effort>
+      j.effort = std::min(two_digits(3 * carried), std::max(most, -least));
     }
   }
 
