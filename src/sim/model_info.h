@@ -100,6 +100,8 @@ struct ModelInfo {
   std::vector<GeomInfo> geoms;
   std::vector<SiteInfo> sites;
   std::vector<KeyframeInfo> keyframes;
+  /// Names of cameras and lights, "" of those without one; none of a model that was compiled elsewhere.
+  std::vector<std::string> camera_names, light_names;
   PartCounts parts;                    ///< for who looks at the model
   std::vector<EntityInfo> entities;    ///< of a model that a scene saved
   std::vector<CameraOptions> cameras;  ///< likewise

@@ -697,7 +697,10 @@ class Composer {
     mjsBody* body = mjs_addBody(world_, nullptr);
     give_name(body->element, "body");
     set_pose(body->pos, body->quat, s.pose);
-    if (!s.fixed) mjs_addFreeJoint(body);
+    if (s.marker)
+      body->mocap = 1;
+    else if (!s.fixed)
+      mjs_addFreeJoint(body);
     return body;
   }
 
@@ -724,6 +727,7 @@ class Composer {
     check("density", s.density, "kg/m^3");
     geom->density = s.density;
     if (s.mass) check("mass", *s.mass, "kg"), geom->mass = *s.mass;
+    if (s.marker) geom->contype = geom->conaffinity = 0, geom->mass = 0;
     set_friction(geom, s.friction);
     std::copy(s.rgba.begin(), s.rgba.end(), geom->rgba);
   }
