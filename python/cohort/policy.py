@@ -20,7 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from cohort import _policy, _ranks
+from cohort import _parts, _ranks
+
+_parts.need_torch("cohort.policy")
+try:
+    from cohort import _policy
+except ImportError as error:
+    raise ImportError(f"cohort.policy loads PyTorch's library, and the system says: {error}. PyTorch's build for CUDA needs nvidia-cuda-runtime "
+                      "and nvidia-cuda-cupti also without a GPU: pip install them, or PyTorch's build for CPUs") from error  # fmt: skip
 
 __all__ = ["Policy", "load"]
 

@@ -194,7 +194,7 @@ class VectorEnv(_Made, gymnasium.vector.VectorEnv):
                 chosen = np.arange(self.num_envs, dtype=np.int32)
         if seed is not None:
             if isinstance(seed, (int, np.integer)):
-                super().reset(seed=int(seed))
+                gymnasium.vector.VectorEnv.reset(self, seed=int(seed))
             seeds = self._seeds(seed)
             given = np.asarray([i for i in chosen if seeds[i] is not None], np.int32)
             self._core.begin(given, np.asarray([seeds[i] % (1 << _SEED_BITS) for i in given], np.uint64))

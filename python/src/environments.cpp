@@ -271,8 +271,8 @@ class Environments {
                         "actions on {}: {} computes its environments on {}; give the actions there, or in host memory",
                         to_string(from), all.task().spec().name,
                         there == nullptr ? "the host" : to_string(there->device()));
-    ArrayView view = make_view(actions.data(), {static_cast<std::int64_t>(actions.shape(0)),
-                                                static_cast<std::int64_t>(actions.shape(1))});
+    ArrayView view = make_view(
+        actions.data(), {static_cast<std::int64_t>(actions.shape(0)), static_cast<std::int64_t>(actions.shape(1))});
     view.device = from;
     view.stream = there->stream();
     const nb::gil_scoped_release others_run;
@@ -367,13 +367,15 @@ class Environments {
     std::vector<std::int64_t> strides;
     for (const std::int64_t size : fields[field].shape) shape.push_back(as_size(size));
     std::int64_t below = 1;
-    for (std::size_t i = shape.size(); i-- > 1; below *= static_cast<std::int64_t>(shape[i])) strides.insert(strides.begin(), below);
+    for (std::size_t i = shape.size(); i-- > 1; below *= static_cast<std::int64_t>(shape[i]))
+      strides.insert(strides.begin(), below);
     strides.insert(strides.begin(), there == nullptr ? below : all.width());
     std::int64_t begin = 0;
     for (std::size_t i = 0; there != nullptr && i < field; ++i) begin += fields[i].elements();
     const ArrayView from = there == nullptr ? all.task().observation(field) : there->observations();
-    return Tensor(static_cast<float*>(from.data) + begin, shape.size(), shape.data(), share(), strides.data(), nb::dtype<float>(),
-                  there == nullptr ? nb::device::cpu::value : nb::device::cuda::value, there == nullptr ? 0 : from.device.index);
+    return Tensor(static_cast<float*>(from.data) + begin, shape.size(), shape.data(), share(), strides.data(),
+                  nb::dtype<float>(), there == nullptr ? nb::device::cpu::value : nb::device::cuda::value,
+                  there == nullptr ? 0 : from.device.index);
   }
 
   Array<const float> reward_view() const { return row_view<const float>(batch().rewards.data()); }
@@ -477,14 +479,14 @@ void bind_environments(nb::module_& m) {
   nb::class_<Environments>(
       m, "Environments",
       "A batch of environments of one task. Arrays lie in host memory; n is the number of environments.")
-      .def(
-          nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
-                   const std::string&, int, int, bool, std::vector<std::string>>(),
-          "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
-          "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128, "learning"_a = false,
-          "settings"_a = std::vector<std::string>(),
-          "threads: cores, 0: all that this process may use. height, width: px of pictures. learning: curricula move. settings: KEY=VALUE of the "
-          "task. Raises Error for an unknown task and what the task refuses.")
+      .def(nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
+                    const std::string&, int, int, bool, std::vector<std::string>>(),
+           "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
+           "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128, "learning"_a = false,
+           "settings"_a = std::vector<std::string>(),
+           "threads: cores, 0: all that this process may use. height, width: px of pictures. learning: curricula move. "
+           "settings: KEY=VALUE of the "
+           "task. Raises Error for an unknown task and what the task refuses.")
       .def_prop_ro("n_envs", &Environments::size)
       .def_prop_ro("closed", &Environments::closed)
       .def("close", &Environments::close, "Drops the simulation; views of it live on.")
@@ -500,7 +502,8 @@ void bind_environments(nb::module_& m) {
       .def("step_on_device", &Environments::step_on_device, "actions"_a,
            "The same with actions in the memory of the device that computes, a DLPack capsule or an array of it, valid "
            "on device_stream.")
-      .def_prop_ro("device", &Environments::device, "Index of the CUDA device in whose memory observations lie; -1: host memory.")
+      .def_prop_ro("device", &Environments::device,
+                   "Index of the CUDA device in whose memory observations lie; -1: host memory.")
       .def_prop_ro("device_stream", &Environments::device_stream, "cudaStream_t of all work there; 0 in host memory.")
       .def("rollout", &Environments::rollout, "actions"_a,
            "One step for each of actions (steps, n, action width) float32: rewards, terminations and truncations, each "

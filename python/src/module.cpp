@@ -27,6 +27,7 @@ void lend_symbols() {
 NB_MODULE(_core, m) {
   m.doc() = "The parts of Cohort that cohort's Python modules call. LibTorch is not loaded by it.";
   m.attr("__version__") = COHORT_VERSION;
+  m.attr("torch_minor") = COHORT_TORCH_MINOR;  // of the library that _policy is linked with
   nb::exception<cohort::Error>(m, "Error", PyExc_RuntimeError);
   lend_symbols();
   m.def(
@@ -37,7 +38,8 @@ NB_MODULE(_core, m) {
         return cohort::to_string(cohort::choose_device(listing, {.backend = cohort::parse_backend(backend)}).device);
       },
       nb::arg("backend"),
-      "The device of this rank, e.g. cuda:1: that of LOCAL_RANK, or the one that its mask leaves it. backend: cuda, or gpu, which "
+      "The device of this rank, e.g. cuda:1: that of LOCAL_RANK, or the one that its mask leaves it. backend: cuda, or "
+      "gpu, which "
       "is the processor where no GPU can be used. Raises Error where there is none, or fewer than ranks.");
   cohort::python::bind_environments(m);
   cohort::python::bind_data(m);

@@ -47,7 +47,8 @@ int run(const std::string& file, const std::vector<std::string>& words) {
 }  // namespace
 
 TorchProgram::TorchProgram(std::string file, std::string title, int (*body)(const std::vector<std::string>& words)) {
-  COHORT_CHECK(programs().emplace(file, Program{std::move(title), body}).second, "the program {} is registered twice", file);
+  COHORT_CHECK(programs().emplace(file, Program{std::move(title), body}).second, "the program {} is registered twice",
+               file);
 }
 
 }  // namespace cohort::cli

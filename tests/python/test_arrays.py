@@ -65,7 +65,7 @@ class Owners(unittest.TestCase):
         link = np.array([ball.base_link.idx], np.int32)
         everyone = np.arange(2, dtype=np.int32)
         return core, {
-            "view": lambda: core.view("qpos"), "qpos0": lambda: core.qpos0, "dofs": lambda: core.dofs("pos", one), "links": lambda: core.links("pos", link),
+            "view": lambda: core.view("qpos"), "qpos0": lambda: core.qpos0(), "dofs": lambda: core.dofs("pos", one), "links": lambda: core.links("pos", link),
             "jacobian": lambda: core.jacobian(int(link[0])), "parameter": lambda: core.parameter("dof_armature"), "sensor": lambda: core.sensor(imu._names[0]),
             "contacts": lambda: [a for a in core.contacts() if isinstance(a, np.ndarray)],
             "inverse_kinematics": lambda: core.inverse_kinematics(

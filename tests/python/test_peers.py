@@ -201,6 +201,9 @@ class LeRobot(unittest.TestCase):
         # What LeRobot's rollout reads: final_info["is_success"].
         self.assertEqual(infos["final_info"]["is_success"].tolist(), [False, False])
         self.assertEqual(len(envs.call("render")), 2)
+        self.assertIsInstance(envs, gymnasium.vector.SyncVectorEnv)  # LeRobot films those alone
+        np.testing.assert_array_equal(envs.envs[1].render(), envs.call("render")[1])
+        self.assertEqual([(e.task, e.task_description) for e in envs.envs], [("reach", "reach the green ball")] * 2)
         with self.assertRaisesRegex(ValueError, "names no task"):
             cohort.lerobot.make_env(2)
 
