@@ -242,7 +242,7 @@ void bind_scene(nb::module_& m) {
             });
           },
           "(coordinates, dofs, controls, links with the world, geoms, mocap bodies)")
-      .def_prop_ro(
+      .def(
           "qpos0",
           [](SceneCore& core) {
             std::vector<double> q = core.with([](sim::Scene& scene) { return scene.info().qpos0; });

@@ -12,6 +12,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
+#include "cli/torch_program.h"
 #include "cli/train_on.h"
 #include "core/stop_signal.h"
 #include "eval/episode_page.h"
@@ -121,10 +122,7 @@ int run_collect(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-collect", "cohort collect", &run_collect);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort collect", [&] { return cohort::cli::run_collect(std::vector<std::string>(argv + 1, argv + argc)); });
-}

@@ -17,6 +17,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
@@ -253,10 +254,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-evaluate", "cohort evaluate", &run_evaluate);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort evaluate", [&] { return cohort::cli::run_evaluate(std::vector<std::string>(argv + 1, argv + argc)); });
-}

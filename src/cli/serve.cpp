@@ -17,6 +17,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/policy_kinds.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -165,10 +166,7 @@ int run_serve(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-serve", "cohort serve", &run_serve);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort serve", [&] { return cohort::cli::run_serve(std::vector<std::string>(argv + 1, argv + argc)); });
-}

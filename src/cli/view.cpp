@@ -15,6 +15,7 @@
 #include "cli/policy_kinds.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
+#include "cli/torch_program.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "launch/signals.h"
@@ -189,10 +190,7 @@ int run_view(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-view", "cohort view", &run_view);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort view", [&] { return cohort::cli::run_view(std::vector<std::string>(argv + 1, argv + argc)); });
-}

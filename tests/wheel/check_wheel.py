@@ -111,6 +111,12 @@ class Built(unittest.TestCase):
     def test_it_is_smaller_than_what_pypi_takes(self):
         self.assertLess(self.wheel.stat().st_size, 100 * MEGABYTE)
 
+    def test_what_links_libtorch_lies_in_it_once(self):
+        sizes = {p.name: p.stat().st_size for p in (self.tree / "cohort/bin").iterdir()}
+        self.assertGreater(sizes.pop("cohort-torch"), 10 * MEGABYTE)
+        for name in ("cohort-train", "cohort-evaluate", "cohort-collect", "cohort-serve", "cohort-view", "cohort-export", "cohort-predict"):
+            self.assertLess(sizes[name], MEGABYTE // 10, name)
+
     def test_the_tag_is_of_the_newest_glibc_that_a_file_asks_for(self):
         newest = max((tuple(map(int, v)) for p in self.elf for v in re.findall(r"GLIBC_(\d+)\.(\d+)", self.read("-V", p))))
         self.assertEqual(self.wheel.name.removesuffix(".whl").split("-")[2:],
@@ -168,7 +174,7 @@ class Built(unittest.TestCase):
                 self.assertEqual(self.modes[name] & 0o111, 0o111, name)
 
     def test_models_headers_package_and_examples_are_inside(self):
-        for name in ("cohort/_core.abi3.so", "cohort/_core.pyi", "cohort/_policy.abi3.so", "cohort/py.typed", "cohort/bin/cohort-train", "cohort/include/cohort/sim/scene.h", "cohort/lib/cmake/cohort/cohort-config.cmake",
+        for name in ("cohort/_core.abi3.so", "cohort/_core.pyi", "cohort/_policy.abi3.so", "cohort/py.typed", "cohort/bin/cohort-train", "cohort/bin/cohort-torch", "cohort/include/cohort/sim/scene.h", "cohort/lib/cmake/cohort/cohort-config.cmake",
                      "cohort/share/cohort/gymnasium/ant.xml", "cohort/share/cohort/gymnasium/LICENSE",
                      "cohort/share/cohort/examples/policies/pick_and_place.json"):
             self.assertTrue((self.tree / name).is_file(), name)
