@@ -132,12 +132,12 @@ class TaskFileLooks : public ::testing::Test {
 
 /// The picture of each environment is that of a model whose file has the drawn numbers.
 void TaskFileLooks::expect_as_models_that_say_so(const std::string& renderer) {
-  constexpr int kEnvs = 5;
-  const auto task = make(kAll, kEnvs, renderer);
+  constexpr int kMany = 5;
+  const auto task = make(kAll, kMany, renderer);
   begin(*task, 20);
   std::vector<std::vector<std::uint8_t>> pictures;
-  for (int env = 0; env < kEnvs; ++env) pictures.push_back(picture(*task, env));
-  for (int env = 0; env < kEnvs; ++env) {
+  for (int env = 0; env < kMany; ++env) pictures.push_back(picture(*task, env));
+  for (int env = 0; env < kMany; ++env) {
     const Seen seen = seen_by(*task, env);
     EXPECT_GE(*std::min_element(seen.rgba.begin(), seen.rgba.begin() + 3), 0.1f);
     EXPECT_EQ(seen.rgba[3], 1.0f);
