@@ -53,10 +53,7 @@ void check_together(const SimulateSettings& s) {
                "batched",
                s.contact_capacity));
   }
-  if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
-    throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
-  }
-  check_exclusions(s.model, s.srdf, s.exclude);
+  check_file_options(s.model, s.file_options);
   if (s.model.empty()) {
     throw UsageError("MODEL is empty: name an MJCF or URDF file, or a compiled .cohort model");
   }
@@ -171,13 +168,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
       "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
       "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
-  app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
-  app.add_option("--srdf", s.srdf,
-                 "URDF: the SRDF file whose disable_collisions are left out; without it the one beside MODEL, if any");
-  app.add_option("--exclude", s.exclude, "LINK:LINK, two links that do not collide; several times for more")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_file_options(app, s.file_options);
   if (const auto code = parse_arguments(app, without_tuples(arguments))) return *code;
   check_together(s);
   // --devices starts ranks, too.

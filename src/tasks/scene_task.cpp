@@ -491,6 +491,8 @@ void SceneTask::visit_state(StateVisitor& state) {
   bring();
   visit_engine(state, scene_.engine());
   if (state.loads()) {
+    // Programs read the fields themselves, as the last step left them: of the present state.
+    if (setup_.by_range && !setup_.leaves.empty()) scene_.engine().forward();
     gather();
     for (int env = 0; env < n_; ++env) {
       if (!there_) gather_env(env), find_contacts(env);

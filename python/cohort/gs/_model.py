@@ -123,7 +123,7 @@ def without_bearer(parts: dict, name: str) -> dict:
 def read_model(kind: str, file: str, xml: str, fixed: bool, default_armature: float | None) -> FileModel:
     """Compiles a file alone and reads its links, joints and what its actuators' gains would be as servos of its joints."""
     core = _core.Scene(timestep=0.01, engine="mujoco")
-    core.add_model(kind, file, xml, "entity", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), fixed=fixed)
+    core.add_model(kind, file, xml, "entity", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), fixed=fixed, repair_inertia=kind == "urdf")
     core.build(1)
     parts = without_bearer(core.description(0), "entity")
     model = FileModel(kind, file, xml, fixed)

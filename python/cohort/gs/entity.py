@@ -285,6 +285,7 @@ class RigidEntity:
             armatures=[(literal(n), a) for n, a in model.armature.items()], sensors=self._sensors, remove_actuators=of_file,
             collision=collision, friction=material.friction if of_file else None,
             solref=(timeconst, 1.0) if timeconst is not None else None, rgba=self._rgba if of_file else None,
+            repair_inertia=model.kind == "urdf",  # as Genesis reads URDF files of links without mass; a warning says which
         )  # fmt: skip
 
     def _after_build(self) -> None:

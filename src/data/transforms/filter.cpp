@@ -95,7 +95,8 @@ Rule make_rule(const EpisodeSource& source, const std::string& text) {
   }
   throw Error(
       format("unknown filter '{}'; known are metadata_contains, metadata_lacks, labeled, min_steps, max_steps, finite, "
-             "max_abs, moves",
+             "max_abs, moves; they keep or drop whole episodes: data.step_filter (cohort data: --step-filter) leaves out "
+             "single steps",
              text));
 }
 

@@ -274,12 +274,15 @@ bool Quantities::joint_quantity(const std::string& name, const std::vector<Argum
 Expr Quantities::of_entity(const TaskModel::Entity& entity, const std::string& what) {
   const bool free = entity.free_qpos >= 0;
   const auto quaternion = [&] {
-    return free ? field(Field::kQpos, range(entity.free_qpos + 3, 4))
-                : left(Field::kLinkQuat, range(4 * entity.base, 4));
+    return free                ? field(Field::kQpos, range(entity.free_qpos + 3, 4))
+           : entity.mocap >= 0 ? field(Field::kMocapQuat, range(4 * entity.mocap, 4))
+                               : left(Field::kLinkQuat, range(4 * entity.base, 4));
   };
   const auto moving = [&] { COHORT_THROW_UNLESS(free, "{} is fixed: it has no {}", entity.name, what); };
   if (what == "position")
-    return free ? field(Field::kQpos, range(entity.free_qpos, 3)) : left(Field::kLinkPos, range(3 * entity.base, 3));
+    return free                ? field(Field::kQpos, range(entity.free_qpos, 3))
+           : entity.mocap >= 0 ? field(Field::kMocapPos, range(3 * entity.mocap, 3))
+                               : left(Field::kLinkPos, range(3 * entity.base, 3));
   if (what == "quaternion") return quaternion();
   if (what == "projected_gravity") return g_.rotate(quaternion(), g_.constant({0, 0, -1}), true);
   if (what == "heading") {

@@ -13,11 +13,17 @@ const P kCommand{P::kNames, "command_name", "\"twist\"", "the command of velocit
 const P kFeet{P::kNames, "feet", "", "patterns of the feet's geoms, or of links"};
 const P kSites{P::kNames, "sites", "", "patterns of the model's sites, one at each foot, in the feet's order"};
 const P kSite{P::kNames, "site", "", "the site"};
+const P kLink{P::kNames, "link", "", "the link"};
+const P kPoseCommand{P::kNames, "command_name", "", "the command of a pose"};
 const P kStd{P::kValue, "std", "", "width of the bell curve, in the error's unit"};
 const P kWalks{P::kValue, "command_threshold", "0.05", "m/s + rad/s of the command below which nothing counts"};
 
 /// Whether the command asks for more than a threshold, as mjlab counts it.
 #define COHORT_MOVES "(norm(command(command_name)[:2]) + abs(command(command_name)[2]) > command_threshold)"
+
+/// m from a link to the commanded position, in the world.
+#define COHORT_TO_COMMAND \
+  "(base.position + rotate(base.quaternion, command(command_name)[:3]) - flat(link_position(link)))"
 
 /// m of each foot's site over the ground below it.
 #define COHORT_FOOT_HEIGHT "(site_position(sites)[2] - ground_height(site_position(sites)))"
@@ -243,6 +249,24 @@ const std::vector<TermEntry>& entries() {
        "1",
        "a site in the commanded orientation; std in rad",
        {kSite, {P::kNames, "command_name", "", "the command of a pose"}, kStd}},
+      {"position_command_error",
+       "r",
+       "norm(" COHORT_TO_COMMAND ")",
+       "m",
+       "from a link to the commanded position in the base's frame",
+       {kLink, kPoseCommand}},
+      {"position_command_error_tanh",
+       "r",
+       "1 - tanh(norm(" COHORT_TO_COMMAND ") / std)",
+       "1",
+       "the same, 1 where the link is there; std in m",
+       {kLink, kPoseCommand, {P::kValue, "std", "", "m"}}},
+      {"orientation_command_error",
+       "r",
+       "quat_error(flat(link_quaternion(link)), quat_multiply(base.quaternion, command(command_name)[3:7]))",
+       "rad",
+       "from a link's orientation to the commanded one in the base's frame",
+       {kLink, kPoseCommand}},
       // ---- terminations
       {"bad_orientation",
        "t",
