@@ -3,10 +3,14 @@
 # look for it there alone, so that neither the checkout nor its .deps is needed any more. The distribution's libraries stay the
 # system's. The wheel of scripts/wheel leaves this out: pip installs those libraries beside it.
 #
-#   COHORT_PREFIX  COHORT_FROM (the folder of the wheels)  COHORT_FOLDERS (in it, with libraries)  COHORT_OPENED (files that are opened by name)
+#   COHORT_PREFIX  COHORT_FROM (the folder of the wheels)  COHORT_FOLDERS (in it, with libraries)  COHORT_OPENED (files that are
+#   opened by name)  COHORT_ON_GPUS (what CUDA needs comes, too; else the CUDA plugin looks for it where it was built)
 file(GLOB programs ${COHORT_PREFIX}/bin/cohort*)
 file(GLOB plugins ${COHORT_PREFIX}/lib/libcohort_*.so ${COHORT_PREFIX}/lib/cohort_*.so)
-file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} LIBRARIES ${plugins} ${COHORT_OPENED} DIRECTORIES ${COHORT_FOLDERS}
+if(NOT COHORT_ON_GPUS)
+  list(FILTER plugins EXCLUDE REGEX "/libcohort_cuda\\.so$")
+endif()
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} LIBRARIES ${plugins} DIRECTORIES ${COHORT_FOLDERS}
      RESOLVED_DEPENDENCIES_VAR needed UNRESOLVED_DEPENDENCIES_VAR lacking CONFLICTING_DEPENDENCIES_PREFIX several
      POST_INCLUDE_REGEXES "^${COHORT_FROM}/" POST_EXCLUDE_REGEXES "." PRE_EXCLUDE_REGEXES "^lib(cuda|nvidia-ml)\\.so")
 foreach(name IN LISTS several_FILENAMES)

@@ -91,7 +91,9 @@ def arm(gs, path: str) -> dict:
     got["maths gains"] = torch.stack([robot.get_dofs_kp(dofs).reshape(-1, 4)[0], robot.get_dofs_kv(dofs).reshape(-1, 4)[0]])
     robot.set_dofs_position(start, dofs)
     robot.control_dofs_position(-start, dofs)
-    got["force first"] = robot.get_dofs_control_force(dofs)
+    got["force first"] = robot.get_dofs_control_force(dofs)  # cut off at the ranges
+    # Without limits from here on: Genesis damps a servo that its range cuts off implicitly, MuJoCo does not.
+    robot.set_dofs_force_range([-1e4] * 4, [1e4] * 4, dofs)
     rows = []
     for step in range(100):
         scene.step()

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import os
 import pathlib
 import subprocess
@@ -260,6 +261,21 @@ class Genesis(unittest.TestCase):
                 self.assertIn("FFmpeg", str(error))
             else:
                 self.assertEqual(pathlib.Path(folder, "ride.mp4").read_bytes()[4:8], b"ftyp")
+
+    def test_its_calls_give_what_genesis_gives(self):
+        """tests/python/fixtures/genesis_calls.json is of genesis-world 1.4.5, written by genesis_calls.py."""
+        import genesis_calls
+
+        # How near: to rounding of float32, and the search of inverse kinematics to its own tolerance.
+        tolerances = {"exact": 0, "maths": 2e-5, "reach": 2e-3, "force": 2e-3, "motion": 1e-4, "fall": 1e-4, "rest": 1e-4}
+        gs.destroy()
+        expected = json.loads((pathlib.Path(__file__).parent / "fixtures/genesis_calls.json").read_text())
+        self.assertEqual(expected.pop("genesis-world"), "1.4.5")
+        given = genesis_calls.results(gs, geom)
+        self.assertEqual(set(given), set(expected))
+        for name, value in given.items():
+            np.testing.assert_allclose(value, expected[name], rtol=0, atol=tolerances[name.split()[0]], err_msg=name)
+        gs.init(backend=gs.cpu, seed=1)
 
     def test_an_environment_that_breaks_is_masked_named_and_begun_anew(self):
         scene = self.scene()

@@ -124,6 +124,21 @@ class Built(unittest.TestCase):
         self.assertIn(f"Tag: cp311-abi3-manylinux_{newest[0]}_{newest[1]}_x86_64\n", (self.info / "WHEEL").read_text())
         self.assertEqual((self.tree / "cohort/share/cohort/wheel/glibc").read_text(), "%d.%d\n" % newest)
 
+    def test_ubuntu_22_04_and_24_04_have_what_is_asked_of_the_c_libraries(self):
+        # By what is written in the files: nothing was run there. Ubuntu 22.04: glibc 2.35, libstdc++ of GCC 12 (GLIBCXX_3.4.30,
+        # CXXABI_1.3.13, GCC_12.0.0), zlib 1.2.11 (ZLIB_1.2.9); 24.04 and Debian 12 have later ones.
+        newest = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0), "ZLIB": (1, 2, 9)}
+        inside = {p.name for p in self.elf}
+        for path in self.elf:
+            library = ""
+            for line in self.read("-V", path).splitlines():
+                if found := re.search(r"Version: 1\s+File: (\S+)", line):
+                    library = found[1]
+                found = re.search(r"Name: ([A-Z]+)_([0-9.]+)\s", line)
+                if found and library and SYSTEM.fullmatch(library) and library not in inside and "Flags:" in line:
+                    self.assertIn(found[1], newest, f"{path}: {line}")
+                    self.assertLessEqual(tuple(map(int, found[2].split("."))), newest[found[1]], f"{path}: {library}: {line}")
+
     def test_libraries_are_looked_for_inside_of_site_packages_only(self):
         for path in self.elf:
             folders = re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", self.read("-d", path))
