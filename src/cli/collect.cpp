@@ -42,7 +42,8 @@ int run_collect(const std::vector<std::string>& words) {
   app.add_option("--keep", recording.keep, "success, or all: what happens to episodes that fail")
       ->capture_default_str();
   app.add_option("--policy", arguments.policy,
-                 "who acts: expert, random, zero, replay:DATA, a policy server ws://HOST:PORT, or a run or checkpoint")
+                 "who acts: expert, random, zero, replay:DATA, a policy server ws://HOST:PORT or vla-eval://HOST:PORT, "
+                 "or a run or checkpoint")
       ->capture_default_str();
   app.add_option(flag("first-seed"), recording.first_seed, "of the episodes; evaluations begin at 0")
       ->capture_default_str();

@@ -177,7 +177,8 @@ int run_evaluate(const std::vector<std::string>& words) {
                  "instead: all tasks of libero_spatial, libero_object, libero_goal, libero_10 or libero_90");
   app.add_option(flag("num-tasks"), arguments.num_tasks, "of the benchmark: its first ones; else all");
   app.add_option("--policy", arguments.policies,
-                 "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT; several "
+                 "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT or "
+                 "vla-eval://HOST:PORT; several "
                  "stand side by side");
   ReferenceFlags reference;
   reference.add_to(app);
