@@ -18,6 +18,7 @@ struct SimulateSettings {
   std::int64_t first_env = 0;
   double timestep = 0;
   int contact_capacity = 0;
+  int row_space = -1;  ///< of SceneOptions
   bool fixed_base = false;
   std::string srdf;                  ///< of a URDF
   std::vector<std::string> exclude;  ///< LINK:LINK
