@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "launch/rank_environment.h"
+#include "sim/kernels/lane/model_view.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
 
@@ -52,6 +53,10 @@ void check_together(const SimulateSettings& s) {
         format("--contact-capacity {}: the engine mujoco has its own memory for contacts; take it away, or --engine "
                "batched",
                s.contact_capacity));
+  }
+  if (s.engine == "mujoco" && s.row_space >= 0) {
+    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
+                            s.row_space));
   }
   check_file_options(s.model, s.file_options);
   if (s.model.empty()) {
@@ -163,6 +168,10 @@ int run_simulate(const std::vector<std::string>& arguments) {
          "that the model's pairs of geoms can make")
       ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
+  app.add_option("--row-space", s.row_space,
+                 "environments with at most so many constraint rows, 0 to 64, are solved for the rows' forces; without "
+                 "it the model and the device decide. Equal numbers give equal bits on a CPU and on a CUDA device")
+      ->check(whole_number(0, sim::kMostRowSpaceRows));
   const CLI::Option* devices_option = app.add_option(
       "--devices", s.devices,
       "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "

@@ -107,6 +107,7 @@ int simulate(const SimulateSettings& s) {
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
   options.contact_capacity = s.contact_capacity;
+  options.row_space = s.row_space;
   options.report_stops = false;  // count_step() and report_trouble() do
   options.exclude = exclusions(s.file_options.exclude);
   const auto begin = std::chrono::steady_clock::now();

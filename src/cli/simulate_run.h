@@ -18,6 +18,7 @@ struct SimulateSettings {
   std::int64_t first_env = 0;
   double timestep = 0;
   int contact_capacity = 0;
+  int row_space = -1;  ///< of SceneOptions
   FileOptions file_options;
   PictureSettings pictures;
   std::string devices;  ///< a process for each
