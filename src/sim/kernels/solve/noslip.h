@@ -305,7 +305,7 @@ COHORT_KERNEL void remove_slip(const ModelView& m, Workspace<L>& w, Constraints<
                                typename L::M solved) {
   using V = typename L::V;
   const V zero(0.0f), scale = solver_scale<L>(m, w), tolerance(m.option.noslip_tolerance);
-  const Pattern p{m.pattern, m.pattern_start};
+  const Pattern<L> p{m.pattern, m.pattern_start};
   constraint_forces<L>(m, w, c, s, c.constrained);
   multiply_symmetric<L>(m.nv, p, w.mass, w.qacc, s.Mv);
   SlipSpace<L> n(s);
