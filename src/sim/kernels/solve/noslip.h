@@ -23,9 +23,9 @@ template <class L>
 struct SlipSpace {
   typename L::Ptr y;                   ///< (nv) D^-1/2 L'^-1 (smooth + J' f)
   typename L::Ptr row[kMostTangents];  ///< (nv) s of the rows at hand
-  int* chain;                          ///< dofs that they are not zero at, falling
+  Items<L, int> chain;                 ///< dofs that they are not zero at, falling
   int length;
-  unsigned long long* bits;  ///< (words)
+  Items<L, unsigned long long> bits;  ///< (words)
 
   COHORT_LANE explicit SlipSpace(SolverSpace<L>& s)
       : y(s.Ma), row{s.grad, s.search, s.Mv, s.grad_old, s.precond_old}, chain(s.cols), length(0), bits(s.bits) {}
