@@ -29,6 +29,9 @@ struct JointInfo {
   bool limited = false;
   std::array<double, 2> range{0, 0};
   std::array<double, 3> axis{0, 0, 1}, pos{0, 0, 0};  ///< in the link's frame
+  std::array<double, 2> force_range{
+      -std::numeric_limits<double>::infinity(),
+      std::numeric_limits<double>::infinity()};  ///< N, N m; of all its actuators together
 };
 struct ActuatorInfo {
   /// What control_dofs_* may use this actuator for.

@@ -331,6 +331,8 @@ ModelInfo describe(const mjModel& m) {
                            {m.jnt_range[2 * j], m.jnt_range[2 * j + 1]},
                            {m.jnt_axis[3 * j], m.jnt_axis[3 * j + 1], m.jnt_axis[3 * j + 2]},
                            {m.jnt_pos[3 * j], m.jnt_pos[3 * j + 1], m.jnt_pos[3 * j + 2]}});
+    if (m.jnt_actfrclimited[j])
+      info.joints.back().force_range = {m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1]};
   }
   for (int i = 0; i < m.nactuator; ++i) info.actuators.push_back(describe_actuator(m, i));
   for (int i = 0; i < m.nsensor; ++i) {

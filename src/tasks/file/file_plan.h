@@ -13,6 +13,7 @@
 #include "tasks/events/randomization.h"
 #include "tasks/file/file_settings.h"
 #include "tasks/file/quantities.h"
+#include "tasks/takes_commands.h"
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
 #include "tasks/terms/graph.h"
@@ -62,8 +63,10 @@ struct FilePlan {
   std::vector<Randomization> randomizations;
   /// `curriculum.terrain_levels`: the command whose distance counts; "": there is none, and levels are drawn.
   std::string terrain_levels;
-  int first_levels = 0;          ///< levels that first episodes are drawn from
-  std::vector<std::string> ppo;  ///< key=value of `cohort train ppo`
+  bool commands_by_hand = false;       ///< TakesCommands' functions work
+  std::vector<CommandShape> commands;  ///< with commands_by_hand
+  int first_levels = 0;                ///< levels that first episodes are drawn from
+  std::vector<std::string> ppo;        ///< key=value of `cohort train ppo`
 };
 
 /// Of quaternions w x y z: first b, then a.
@@ -81,10 +84,11 @@ void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem
 
 /// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. settings:
 /// values of the content's own settings; none: their defaults. learning: curricula begin at their beginning; else, and with
-/// play, they are where they lead to. reward_scales: SceneTaskSettings'. Throws Error with everything that is wrong in it.
+/// play, they are where they lead to. reward_scales: SceneTaskSettings'. commands_by_hand: TakesCommands' functions work.
+/// Throws Error with everything that is wrong in it.
 FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0,
                       const std::vector<FileSetting>& settings = {}, bool learning = false,
-                      const std::vector<std::string>& reward_scales = {});
+                      const std::vector<std::string>& reward_scales = {}, bool commands_by_hand = false);
 
 /// The content's `ppo` as key=value of `cohort train ppo`.
 std::vector<std::string> ppo_words(const config::Json& content);

@@ -21,6 +21,7 @@
 #include "tasks/file/file_plan.h"
 #include "tasks/file/library_files.h"
 #include "tasks/file/task_file.h"
+#include "tasks/takes_commands.h"
 #include "tasks/task_fields.h"
 #include "tasks/terrain/terrain_height.h"
 #include "tasks/terrain/terrain_level.h"
@@ -173,6 +174,11 @@ class Evaluator {
     return 0;
   }
 
+  void remember(const std::string& name, int row, int env, float value) {
+    for (const terms::MemorySlot& slot : slots_)
+      if (slot.name == name) memory_[static_cast<std::size_t>((slot.first + row) * n_pad_ + env)] = value;
+  }
+
   DeviceLoop::HostMemory host_memory() { return {&memory_, n_pad_}; }
 
   void visit(StateVisitor& state, const std::string& prefix, int n_envs) {
@@ -223,7 +229,7 @@ FileTaskSettings settings_of(const std::string& path, const Json& content) {
   return own;
 }
 
-class FileTask final : public SceneTask {
+class FileTask final : public SceneTask, public TakesCommands {
  public:
   FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
       : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
@@ -250,7 +256,35 @@ class FileTask final : public SceneTask {
     return contract;
   }
 
+  std::span<const CommandShape> commands() const override { return plan_->commands; }
+  void hold_command(int env, std::size_t command, std::span<const float> value) override {
+    const CommandShape& shape = command_shape(env, command);
+    COHORT_THROW_UNLESS(value.size() == shape.parts.size(), "command {} has {} numbers, not {}", shape.name,
+                        shape.parts.size(), value.size());
+    for (const float x : value)
+      COHORT_THROW_UNLESS(std::isfinite(x), "command {} cannot be {}, which is no number", shape.name, x);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      judge_.remember("commands." + shape.name + ".by_hand", static_cast<int>(i), env, value[i]);
+    judge_.remember("commands." + shape.name + ".held", 0, env, 1);
+  }
+  void release_command(int env, std::size_t command) override {
+    judge_.remember("commands." + command_shape(env, command).name + ".held", 0, env, 0);
+  }
+  std::vector<float> command(int env, std::size_t command) const override {
+    const CommandShape& shape = command_shape(env, command);
+    std::vector<float> out;
+    for (std::size_t i = 0; i < shape.parts.size(); ++i)
+      out.push_back(judge_.remembered("commands." + shape.name + ".shown", static_cast<int>(i), env));
+    return out;
+  }
+
  private:
+  const CommandShape& command_shape(int env, std::size_t command) const {
+    COHORT_THROW_UNLESS(command < plan_->commands.size() && env >= 0 && env < n_envs(),
+                        "there is no command {} of environment {}", command, env);
+    return plan_->commands[command];
+  }
+
   FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)
       : SceneTask(settings, setup_of(settings, own, *plan)),
         plan_(std::move(plan)),
@@ -271,7 +305,7 @@ class FileTask final : public SceneTask {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
     }
-    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device) return;
+    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device || plan_->commands_by_hand) return;
     // Parameters of environments are in host memory: who reads them computes there.
     const auto reads_parameters = [](const std::vector<ArrayPlace>& places) {
       return std::ranges::any_of(places, [](ArrayPlace at) { return at.kind == ArrayPlace::kParameter; });
@@ -627,6 +661,8 @@ class FileTask final : public SceneTask {
 void describe(config::Fields& fields, FileTaskSettings& s) {
   describe(fields, static_cast<SceneTaskSettings&>(s));
   fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+  fields.add("commands_by_hand", s.commands_by_hand,
+             "commands can be held at a person's wish, as the page of `cohort view` does; on the CPU then");
   fields.add("on_device", s.on_device,
              "where the engine is on a GPU, observations, rewards and ends are computed there, too; false: on the CPU");
   describe_file_settings(fields, s.of_file);
@@ -674,7 +710,7 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
   FileTaskSettings first = own;
   read_fields(settings, first);
   FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning,
-                               first.reward_scales);
+                               first.reward_scales, first.commands_by_hand);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 
