@@ -202,7 +202,8 @@ TEST_F(TaskFile, TheCartPoleOfAFileIsTheOneOfCpp) {
 }
 
 TEST_F(TaskFile, PassesTheChecksOfAllTasks) {
-  for (const std::string& file : {everything(), std::string(COHORT_SOURCE_DIR) + "/examples/tasks/cartpole.yaml"})
+  const std::string examples = std::string(COHORT_SOURCE_DIR) + "/examples/tasks/";
+  for (const std::string& file : {everything(), examples + "cartpole.yaml", examples + "arm_pose.yaml"})
     for (const CheckRow& row : check_task([&](int n) { return make_task(file, {.n_envs = n}); }))
       EXPECT_NE(row.outcome, CheckRow::Outcome::kFail) << file << ": " << row.name << ": " << row.found;
 }
