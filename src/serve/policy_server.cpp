@@ -142,18 +142,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
       if (stopping) return;
       Job job = std::move(replica.jobs.front());
       replica.jobs.pop_front();
-      if (job.kind == Job::Kind::kMessage) {
-        const auto count = waiting.find(job.client);
-        if (count == waiting.end()) continue;  // it has gone
-      }
+      if (job.kind == Job::Kind::kMessage && !waiting.contains(job.client)) continue;  // it has gone
       lock.unlock();
       try {
         if (job.kind == Job::Kind::kOpened) welcome(replica, job);
         if (job.kind == Job::Kind::kMessage) take(replica, job);
-        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, "", job.text);
+        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, nullptr, job.text);
         if (job.kind == Job::Kind::kClosed) part(replica, job);
       } catch (const std::exception& e) {  // one client's trouble is not that of the others
-        refuse(replica, job.client, job.kind == Job::Kind::kMessage ? job.text : "", e.what());
+        refuse(replica, job.client, job.kind == Job::Kind::kMessage ? &job.text : nullptr, e.what());
       }
       if (job.kind != Job::Kind::kMessage) continue;
       lock.lock();
@@ -243,11 +240,12 @@ struct PolicyServer::Impl final : WebSocketHandler {
     answer(*replica.policy, found->second, job);
   }
 
-  void refuse(Replica& replica, std::uint64_t id, const std::string& message, const std::string& why) {
+  /// `message`: the one that is wrong, behind which a protocol may go on; null: the client itself does wrong.
+  void refuse(Replica& replica, std::uint64_t id, const std::string* message, const std::string& why) {
     const auto found = replica.clients.find(id);
     if (found == replica.clients.end()) return;
     log::warning("client {} ({}): {}", id, found->second.peer, why);
-    if (const std::optional<std::string> told = protocol->error(message, why)) {
+    if (const auto told = message != nullptr ? protocol->error(*message, why) : std::nullopt) {
       found->second.rest.clear();
       return network->send(id, *told);
     }
