@@ -86,9 +86,12 @@ TEST_F(TaskFileFrames, AHeldFrameInABoxMovesAsDampedLeastSquaresWithARestPosture
       std::array<double, 7> to_rest, change;
       for (std::size_t j = 0; j < 7; ++j) to_rest[j] = rest[j] - q[j];
       differential_ik({.damping = 0.01, .posture = 0.05, .most_turn = 10}, jacobian, 7, 7, error, to_rest, change);
-      for (std::size_t j = 0; j < 7; ++j)
-        EXPECT_NEAR(static_cast<double>(ctrl[e * nu + j]), q[j] + std::clamp(change[j], -0.4, 0.4), kClose)
+      for (std::size_t j = 0; j < 7; ++j) {
+        const std::array<double, 2>& range = scene.info().joints[j].range;
+        const double target = std::clamp(q[j] + std::clamp(change[j], -0.4, 0.4), range[0], range[1]);
+        EXPECT_NEAR(static_cast<double>(ctrl[e * nu + j]), target, kClose)
             << "step " << t << " environment " << e << " joint " << j;
+      }
     }
   }
   EXPECT_GT(outside, 40) << "the box was hardly met";
