@@ -9,6 +9,7 @@
 
 #include "cli/settings_help.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "cli/train_rollouts.h"
 #include "core/command_line.h"
 #include "core/config.h"
@@ -339,12 +340,7 @@ int run_train(const std::vector<std::string>& words) {
   return training->run(fields, arguments.words.settings);
 }
 
+const TorchProgram kProgram("cohort-train", "cohort train", &run_train);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  const bool estimates = argc > 1 && std::string(argv[1]) == "--estimate";
-  return cohort::cli::run_program(estimates ? "cohort estimate" : "cohort train", [&] {
-    return cohort::cli::run_train(std::vector<std::string>(argv + 1, argv + argc));
-  });
-}

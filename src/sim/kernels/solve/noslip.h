@@ -23,9 +23,9 @@ template <class L>
 struct SlipSpace {
   typename L::Ptr y;                   ///< (nv) D^-1/2 L'^-1 (smooth + J' f)
   typename L::Ptr row[kMostTangents];  ///< (nv) s of the rows at hand
-  int* chain;                          ///< dofs that they are not zero at, falling
+  Items<L, int> chain;                 ///< dofs that they are not zero at, falling
   int length;
-  unsigned long long* bits;  ///< (words)
+  Items<L, unsigned long long> bits;  ///< (words)
 
   COHORT_LANE explicit SlipSpace(SolverSpace<L>& s)
       : y(s.Ma), row{s.grad, s.search, s.Mv, s.grad_old, s.precond_old}, chain(s.cols), length(0), bits(s.bits) {}
@@ -305,7 +305,7 @@ COHORT_KERNEL void remove_slip(const ModelView& m, Workspace<L>& w, Constraints<
                                typename L::M solved) {
   using V = typename L::V;
   const V zero(0.0f), scale = solver_scale<L>(m, w), tolerance(m.option.noslip_tolerance);
-  const Pattern p{m.pattern, m.pattern_start};
+  const Pattern<L> p{m.pattern, m.pattern_start};
   constraint_forces<L>(m, w, c, s, c.constrained);
   multiply_symmetric<L>(m.nv, p, w.mass, w.qacc, s.Mv);
   SlipSpace<L> n(s);
