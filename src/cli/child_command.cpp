@@ -31,8 +31,9 @@ struct Outputs {
   int out = -1, err = -1;
 };
 
-int run_child(const std::string& program, const std::vector<std::string>& words, Outputs outputs = {}) {
-  std::vector<std::string> copies{program};
+int run_child(const std::string& program, const std::vector<std::string>& words, const std::string& as,
+              Outputs outputs = {}) {
+  std::vector<std::string> copies{as};
   copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   for (std::string& word : copies) arguments.push_back(word.data());
@@ -92,17 +93,18 @@ class MemoryFile {
 }  // namespace
 
 int run_cohort(const std::vector<std::string>& words) {
-  return run_child(own_path(), words);
+  const std::string program = own_path();
+  return run_child(program, words, program);
 }
 
 int run_program(const std::string& program, const std::vector<std::string>& words) {
-  return run_child(program, words);
+  return run_child(program, words, program);
 }
 
-ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words) {
+ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words, const std::string& as) {
   const MemoryFile out, err;
   ChildOutput result;
-  result.code = run_child(program, words, {.out = out.descriptor(), .err = err.descriptor()});
+  result.code = run_child(program, words, as, {.out = out.descriptor(), .err = err.descriptor()});
   result.out = out.text();
   result.err = err.text();
   return result;

@@ -17,7 +17,7 @@ struct ChildOutput {
   int code = 0;  ///< as run_cohort returns it
   std::string out, err;
 };
-/// The same for `program`, whose output is kept instead of shown.
-ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words);
+/// The same for `program`, whose output is kept instead of shown. `as`: the name that it finds as its own.
+ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words, const std::string& as);
 
 }  // namespace cohort::cli

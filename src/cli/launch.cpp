@@ -143,7 +143,7 @@ int check_words(const LaunchRequest& request) {
     before.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
     ::setenv(name.c_str(), value.c_str(), 1);
   }
-  const ChildOutput output = run_and_read(own_path(), words);
+  const ChildOutput output = run_and_read(own_path(), words, own_path());
   for (const auto& [name, value] : before) value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
   if (output.code != 0) std::fputs(output.err.c_str(), stderr);
   return output.code;

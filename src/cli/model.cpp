@@ -208,13 +208,7 @@ int run_model(const std::vector<std::string>& arguments) {
       ->required();
   app.add_flag("-v,--verbose", s.verbose, "links, joints, actuators, geoms, sensors and keyframes one by one");
   app.add_flag("--compare", s.compare, "run the model, or each of a folder, beside MuJoCo: how far do they part?");
-  app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
-  app.add_option("--srdf", s.srdf,
-                 "URDF: the SRDF file whose disable_collisions are left out; without it the one beside MODEL, if any");
-  app.add_option("--exclude", s.exclude, "LINK:LINK, two links that do not collide; several times for more")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_morph_options(app, s.fixed_base, s.srdf, s.exclude);
   const CLI::Option* compile = app.add_option(
       "--compile", s.compile_to, "write the batched engine's model to this .cohort file, which needs no MuJoCo");
   if (const auto code = parse_arguments(app, arguments)) return *code;

@@ -1,5 +1,7 @@
 #include "cli/model_morph.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/subcommand.h"
 #include "core/format.h"
 #include "sim/model_file.h"
@@ -13,6 +15,16 @@ sim::Morph morph_of(const std::string& file, bool fixed_base, const std::string&
     return urdf;
   }
   return sim::Mjcf{file};
+}
+
+void add_morph_options(CLI::App& app, bool& fixed_base, std::string& srdf, std::vector<std::string>& exclude) {
+  app.add_flag("--fixed-base", fixed_base, "URDF: the base link is part of the world");
+  app.add_option("--srdf", srdf,
+                 "URDF: the SRDF file whose disable_collisions are left out; without it the one beside MODEL, if any");
+  app.add_option("--exclude", exclude, "LINK:LINK, two links that do not collide; several times for more")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void check_exclusions(const std::string& file, const std::string& srdf, const std::vector<std::string>& exclude) {

@@ -17,6 +17,8 @@ struct Subcommand {
   std::function<int(const std::vector<std::string>& arguments)> run;
   /// The executable beside `cohort` that it becomes (it links what `cohort` must not, LibTorch above all); "" for none.
   std::string executable;
+  /// The name that it is started as, of an executable that is several programs; "": its own.
+  std::string started_as = "";
 };
 
 class Register {
@@ -32,6 +34,11 @@ std::string own_path();
 
 /// The path of an executable beside this one; throws Error saying how to build it when it is missing.
 std::string sibling(const std::string& executable);
+
+/// Replaces this process by the executable beside it, so that signals reach the work itself. `as`: the name that it finds as
+/// its own (argv[0]), in the same folder; "": the executable's. Throws Error.
+[[noreturn]] void become(const std::string& executable, const std::vector<std::string>& words,
+                         const std::string& as = "");
 
 /// Runs `body` as a program does: its return value is the exit code; an Error becomes its message on standard error,
 /// copies in the log's files and in the agent's error file (launch/error_file.h), and exit code 1, a UsageError exit
