@@ -167,7 +167,7 @@ int run_serve(const std::vector<std::string>& words) {
   if (place.world_size > 1)
     throw UsageError(
         format("serve works in one process, and {} were started (from {}): name the devices with --devices",
-               place.world_size, launch::to_string(place.source)));
+               place.world_size, rank::to_string(place.source)));
   for (const std::string& word : arguments.policy.overrides)
     if (!config::is_override(word))
       throw UsageError(format("'{}' is neither an argument nor a setting of the form key=value", word));
