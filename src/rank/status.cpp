@@ -4,14 +4,13 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/format.h"
 
 namespace cohort::rank {
@@ -100,9 +99,7 @@ std::vector<Status> read_statuses(const fs::path& folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (!name.starts_with("rank_") || !name.ends_with(".json")) continue;
-    std::ifstream file(it->path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (auto status = parse_status(text)) found.push_back(std::move(*status));
+    if (auto status = parse_status(read_file_if_there(it->path()).value_or(""))) found.push_back(std::move(*status));
   }
   std::sort(found.begin(), found.end(), [](const Status& a, const Status& b) { return a.rank < b.rank; });
   return found;
