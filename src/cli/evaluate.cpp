@@ -242,7 +242,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   else
     evaluate_benchmark(arguments);
   // Of several ranks the first has the table.
-  const std::string rank = dist::process_variable("RANK").value_or("0");
+  const std::string rank = rank::process_variable("RANK").value_or("0");
   if (rank != "0") return 0;
   if (!arguments.record_video) {
     std::vector<std::string> again{"evaluate"};

@@ -22,11 +22,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/near_file.h"
-#include "launch/rank_environment.h"
 #include "launch/signals.h"
 #include "policy/convention_policy.h"
 #include "policy/libero_convention.h"
 #include "policy/registry.h"
+#include "rank/environment.h"
 #include "serve/policy_server.h"
 #include "serve/server_protocol.h"
 #include "tasks/libero/catalogue.h"
@@ -163,12 +163,11 @@ int run_serve(const std::vector<std::string>& words) {
                  "of data.paths: whose statistics actions are given back by, where each set has its own");
   app.add_option("--libero", arguments.libero, "folder of LIBERO's scenes, for policies of PPO that learnt in one");
   if (const auto code = parse_arguments(app, words)) return *code;
-  const launch::RankEnvironment place =
-      launch::read_rank_environment(launch::process_variable, launch::StoreUse::kNone);
+  const rank::Environment place = rank::read_environment(rank::process_variable, rank::StoreUse::kNone);
   if (place.world_size > 1)
     throw UsageError(
         format("serve works in one process, and {} were started (from {}): name the devices with --devices",
-               place.world_size, launch::to_string(place.source)));
+               place.world_size, rank::to_string(place.source)));
   for (const std::string& word : arguments.policy.overrides)
     if (!config::is_override(word))
       throw UsageError(format("'{}' is neither an argument nor a setting of the form key=value", word));

@@ -18,7 +18,7 @@
 #include "cli/subcommand.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "launch/rank_environment.h"
+#include "rank/environment.h"
 #include "sim/kernels/lane/model_view.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
@@ -181,8 +181,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
   if (const auto code = parse_arguments(app, without_tuples(arguments))) return *code;
   check_together(s);
   // --devices starts ranks, too.
-  const launch::RankEnvironment place =
-      launch::read_rank_environment(launch::process_variable, launch::StoreUse::kNone);
+  const rank::Environment place = rank::read_environment(rank::process_variable, rank::StoreUse::kNone);
   for (const std::string& note : place.notes) log::warning("{}", note);
   if (place.launched()) s.local_rank = place.local_rank;
   // Of --devices (which is among the arguments of its processes, too), or of a launcher.
@@ -190,7 +189,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
     take_share(s, place);
     if (s.summary.empty()) {
       log::info("rank {} of {} (from {}): environments {} to {}", place.rank, place.world_size,
-                launch::to_string(place.source), s.first_env, s.first_env + s.n_envs - 1);
+                rank::to_string(place.source), s.first_env, s.first_env + s.n_envs - 1);
     }
     const int here = place.local_world_size > 0 ? place.local_world_size : place.world_size;
     if (s.threads == 0) s.threads = threads_for(s.n_envs, here);

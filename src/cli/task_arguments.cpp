@@ -161,7 +161,7 @@ void TaskArguments::take_words(std::size_t begin) {
 
 int TaskArguments::threads() const {
   if (settings.threads > 0) return settings.threads;
-  return std::max(1, available_cores() / std::max(1, dist::read_rank_environment().local_world_size));
+  return std::max(1, available_cores() / std::max(1, rank::read_environment().local_world_size));
 }
 
 std::unique_ptr<tasks::Task> TaskArguments::make(const std::string& name) {
@@ -253,7 +253,7 @@ std::vector<NamedActor> Actors::for_task(tasks::Task& task, const TaskArguments&
 }
 
 std::shared_ptr<dist::Group> join_ranks(int threads) {
-  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const rank::Environment environment = rank::read_environment();
   log::set_console(environment.rank == 0);
   if (threads > 0)
     at::set_num_threads(threads);

@@ -39,9 +39,7 @@ int run(const std::string& file, const std::vector<std::string>& words) {
   ::prctl(PR_SET_NAME, file.c_str());  // what `top` and `ps -e` show
 #endif
   const Program& program = found->second;
-  // `cohort estimate` is cohort-train with that word.
-  const bool estimates = file == "cohort-train" && !words.empty() && words.front() == "--estimate";
-  return run_program(estimates ? "cohort estimate" : program.title, [&] { return program.body(words); });
+  return run_program(program.title, [&] { return program.body(words); });
 }
 
 }  // namespace

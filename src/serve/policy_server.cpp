@@ -45,7 +45,6 @@ struct Client {
   bool told = false;                    ///< it has been given a prompt in this episode
   bool answered = false;                ///< it has asked for actions in this episode
   std::int64_t robots = 1;              ///< that have begun the episode: environments 0, 1, ... of the session
-  std::int64_t since = 0;               ///< moments since the last answer, where it is shown each of them
   std::vector<float> rest;              ///< actions that are still to be handed out one by one
   std::optional<double> last_total_ms;  ///< from the last message to the end of its answer
   Tally tally;
@@ -142,18 +141,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
       if (stopping) return;
       Job job = std::move(replica.jobs.front());
       replica.jobs.pop_front();
-      if (job.kind == Job::Kind::kMessage) {
-        const auto count = waiting.find(job.client);
-        if (count == waiting.end()) continue;  // it has gone
-      }
+      if (job.kind == Job::Kind::kMessage && !waiting.contains(job.client)) continue;  // it has gone
       lock.unlock();
       try {
         if (job.kind == Job::Kind::kOpened) welcome(replica, job);
         if (job.kind == Job::Kind::kMessage) take(replica, job);
-        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, "", job.text);
+        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, nullptr, job.text);
         if (job.kind == Job::Kind::kClosed) part(replica, job);
       } catch (const std::exception& e) {  // one client's trouble is not that of the others
-        refuse(replica, job.client, job.kind == Job::Kind::kMessage ? job.text : "", e.what());
+        refuse(replica, job.client, job.kind == Job::Kind::kMessage ? &job.text : nullptr, e.what());
       }
       if (job.kind != Job::Kind::kMessage) continue;
       lock.lock();
@@ -178,7 +174,6 @@ struct PolicyServer::Impl final : WebSocketHandler {
     client.session->begin(std::span(&first, 1), std::span(&seed, 1), "");
     client.seed = seed;
     client.robots = 1;
-    client.since = 0;
   }
   /// Each further robot has a seed that no episode of a client is likely to have, so that what is drawn at random differs.
   static void begin_robots(Client& client, std::int64_t count) {
@@ -243,11 +238,12 @@ struct PolicyServer::Impl final : WebSocketHandler {
     answer(*replica.policy, found->second, job);
   }
 
-  void refuse(Replica& replica, std::uint64_t id, const std::string& message, const std::string& why) {
+  /// `message`: the one that is wrong, behind which a protocol may go on; null: the client itself does wrong.
+  void refuse(Replica& replica, std::uint64_t id, const std::string* message, const std::string& why) {
     const auto found = replica.clients.find(id);
     if (found == replica.clients.end()) return;
     log::warning("client {} ({}): {}", id, found->second.peer, why);
-    if (const std::optional<std::string> told = protocol->error(message, why)) {
+    if (const auto told = message != nullptr ? protocol->error(*message, why) : std::nullopt) {
       found->second.rest.clear();
       return network->send(id, *told);
     }
@@ -291,14 +287,14 @@ struct PolicyServer::Impl final : WebSocketHandler {
       begin_robots(client, robots);
       client.rest = act(client, request.frames);
     } else if (one_by_one && !client.rest.empty()) {
-      // The moments of all control steps come, of which the policy looks at every stride-th.
+      // The moments of all control steps come. It sees those that it looks at, as in a task (actor/policy_actor.h).
+      const auto left = static_cast<std::int64_t>(client.rest.size() / width);
       for (const Moment& moment : request.frames)
-        if (client.since++ % info.stride == 0) see(client, moment);
+        if (left % info.stride == 0 && (info.remembers || left < info.frames * info.stride)) see(client, moment);
     } else {
       const std::span<const Moment> moments = request.frames;
       for (const Moment& moment : moments.first(moments.size() - 1)) see(client, moment);
       client.rest = act(client, moments.last(1));
-      client.since = 1;
     }
     const double infer_ms = milliseconds_since(begin);
     client.tally.add(infer_ms);

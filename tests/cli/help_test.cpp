@@ -67,7 +67,9 @@ TEST(TorchPrograms, AreOneFileThatActsAsTheProgramWhoseNameItIsCalledBy) {
   std::filesystem::copy_file(folder / "cohort-train", elsewhere.path() / "cohort-train");
   const Outcome alone = run({(elsewhere.path() / "cohort-train").string()});
   EXPECT_EQ(alone.code, 1);
-  EXPECT_TRUE(contains(alone.err, "cohort-train: cannot execute " + (elsewhere.path() / "cohort-torch").string() + ": ")) << alone.err;
+  EXPECT_TRUE(
+      contains(alone.err, "cohort-train: cannot execute " + (elsewhere.path() / "cohort-torch").string() + ": "))
+      << alone.err;
 }
 
 /// The line below "next, ...:", or behind that label in the log.

@@ -199,7 +199,7 @@ TEST_F(PolicyServerTest, RoboArenasAndOmnigibsonsClientsAreAnsweredInTheirForms)
   const auto action = [&] { return to_floats(std::get<NumpyArray>(find(ask(*one, x(1)), "action")->of)); };
   EXPECT_EQ(action(), (std::vector<float>{-1.0f + 1e-6f}));
   EXPECT_EQ(action(), (std::vector<float>{-1.0f + 0.001f + 1e-6f})) << "the second of the chunk";
-  EXPECT_EQ(action(), (std::vector<float>{-3.0f + 1e-6f})) << "which has seen all three";
+  EXPECT_EQ(action(), (std::vector<float>{-2.0f + 1e-6f})) << "of the next, which looks at its own moment";
 }
 
 TEST_F(PolicyServerTest, ErrorsAreToldInATextAndEndThatConnectionAlone) {

@@ -88,6 +88,8 @@ class Drawing {
     this.colours = this.program(kVertexShader, kFragmentShader);
     this.numbers = this.program(kVertexShader, kNumberShader);
     this.sky = this.program(kSkyVertexShader, kSkyFragmentShader);
+    this.haze = this.program(kSkyVertexShader, kHazeShader);
+    this.mirrors = true;
     this.nothing = gl.createVertexArray();
     this.groups = [];
     this.marks = [];
@@ -262,8 +264,9 @@ class Drawing {
       for (const env of g.endless ? envs.slice(0, 1) : envs) {
         // What is blended is sorted, so each of it is by itself.
         const key = `${g.mesh === undefined ? g.shape : g.mesh}|${g.texture}|${clear ? `${env} ${number}` : ''}`;
-        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], plane: g.shape === 'plane',
+        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], numbers: new Set(), plane: g.shape === 'plane',
           mesh: g.mesh !== undefined });
+        groups.get(key).numbers.add(number);
         groups.get(key).values.push(...this.instance(g, env, number, places(env)));
       }
     });
@@ -310,9 +313,9 @@ class Drawing {
     gl.uniform1f(program.at.u_ambient, lights.length ? 0 : 0.3);
   }
 
-  drawGroups(program) {
+  drawGroups(program, groups = this.groups) {
     const gl = this.gl;
-    for (const group of this.groups) {
+    for (const group of groups) {
       const texture = group.texture === undefined ? null : this.textures[group.texture];
       if (program.at.u_textured) {
         gl.uniform1i(program.at.u_textured, texture ? (texture.cube ? 2 : 1) : 0);
@@ -347,19 +350,106 @@ class Drawing {
   /** view: pos, right, up, back, projection, lens, env (whose lights are taken). */
   draw(view, width, height) {
     const gl = this.gl;
+    this.uploadPoses();
+    const mirror = this.drawMirror(view, width, height);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.viewport(0, 0, width, height);
     gl.clearColor(0, 0, 0, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
-    this.uploadPoses();
     this.drawSky(view);
     gl.enable(gl.DEPTH_TEST);
     this.sortClear(view);
     this.uniforms(this.colours, view);
     this.setLights(this.colours, view, view.env);
-    this.drawGroups(this.colours);
+    this.setMirror(mirror, width, height);
+    this.drawGroups(this.colours, this.groups.filter((g) => !g.clear));
+    this.drawHaze(view);
+    this.uniforms(this.colours, view);
+    this.drawGroups(this.colours, this.groups.filter((g) => g.clear));
     this.drawMarks();
+  }
+
+  /** Normal of a plane, or of a box's top, and a point on it, in the world. */
+  surface(number) {
+    const g = this.scene.geoms[number], env = 0, q = quatProduct(this.scene.quat(env, g.link), g.quat);
+    const normal = turned(q, [0, 0, 1]), pos = add(this.scene.pos(env, g.link), turned(this.scene.quat(env, g.link), g.pos));
+    const place = g.endless ? [0, 0] : this.place(env);
+    return { normal, point: add(add(pos, [...place, 0]), scaled(normal, g.shape === 'box' ? g.size[2] : 0)) };
+  }
+
+  /** The scene from the view's mirror image, above the mirror only, for setMirror(); null where none is seen. */
+  drawMirror(view, width, height) {
+    const m = this.scene.mirror, gl = this.gl;
+    if (!m || !this.mirrors || !this.groups.some((g) => g.numbers.has(m.geom))) return null;
+    const { normal, point } = this.surface(m.geom), over = dot(normal, subtract(view.pos, point));
+    if (over <= 0) return null;
+    if (!this.image || this.image.width !== width || this.image.height !== height) {
+      if (this.image) gl.deleteFramebuffer(this.image.frame), gl.deleteTexture(this.image.texture), gl.deleteRenderbuffer(this.image.depth);
+      this.image = { width, height, frame: gl.createFramebuffer(), texture: gl.createTexture(), depth: gl.createRenderbuffer() };
+      gl.activeTexture(gl.TEXTURE3);
+      gl.bindTexture(gl.TEXTURE_2D, this.image.texture);
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, width, height, 0, gl.RGBA, gl.UNSIGNED_BYTE, null);
+      for (const name of ['MIN', 'MAG']) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}_FILTER`], gl.NEAREST);
+      gl.bindTexture(gl.TEXTURE_2D, null);  // a texture that is drawn to is bound nowhere
+      gl.activeTexture(gl.TEXTURE0);
+      gl.bindRenderbuffer(gl.RENDERBUFFER, this.image.depth);
+      gl.renderbufferStorage(gl.RENDERBUFFER, gl.DEPTH_COMPONENT24, width, height);
+      gl.bindFramebuffer(gl.FRAMEBUFFER, this.image.frame);
+      gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, this.image.texture, 0);
+      gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.RENDERBUFFER, this.image.depth);
+    }
+    const mirrored = (v) => subtract(v, scaled(normal, 2 * dot(v, normal)));
+    const there = { ...view, pos: subtract(view.pos, scaled(normal, 2 * over)), right: mirrored(view.right), up: mirrored(view.up),
+      back: mirrored(view.back) };
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.image.frame);
+    gl.viewport(0, 0, width, height);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    gl.enable(gl.DEPTH_TEST);
+    gl.frontFace(gl.CW);
+    this.uniforms(this.colours, there);
+    this.setLights(this.colours, there, view.env);
+    this.setMirror(null, width, height);
+    gl.uniform4f(this.colours.at.u_above, ...normal, over + 1e-4);
+    this.drawGroups(this.colours, this.groups.filter((g) => !g.clear && !g.numbers.has(m.geom)));
+    gl.frontFace(gl.CCW);
+    return normal;
+  }
+
+  /** What the mirror shows is on its surface, whose normal this is; null: there is no mirror. */
+  setMirror(normal, width, height) {
+    const gl = this.gl, at = this.colours.at;
+    gl.uniform4f(at.u_above, 0, 0, 0, 1e30);
+    gl.uniform1i(at.u_image, 3);
+    gl.activeTexture(gl.TEXTURE3);
+    gl.bindTexture(gl.TEXTURE_2D, normal ? this.image.texture : null);
+    gl.activeTexture(gl.TEXTURE0);
+    gl.uniform3fv(at.u_mirror_normal, normal || [0, 0, 1]);
+    gl.uniform4f(at.u_mirror, normal ? this.scene.mirror.geom + 1 : 0, normal ? this.scene.mirror.reflectance : 0, width, height);
+  }
+
+  drawHaze(view) {
+    const h = this.scene.haze, gl = this.gl, at = this.haze.at;
+    if (!h || view.far === undefined || !this.groups.some((g) => g.numbers.has(h.geom))) return;
+    const { normal, point } = this.surface(h.geom), reach = 0.7 * view.far, over = dot(normal, subtract(view.pos, point)) / reach;
+    if (over <= 1e-6) return;
+    gl.useProgram(this.haze.p);
+    gl.enable(gl.BLEND);
+    gl.depthMask(false);
+    gl.uniform4f(at.u_corners, view.lens.left, view.lens.right, view.lens.bottom, view.lens.top);
+    gl.uniformMatrix3fv(at.u_turn, false, [view.right[0], view.up[0], view.back[0], view.right[1], view.up[1], view.back[1],
+      view.right[2], view.up[2], view.back[2]]);
+    gl.uniform3fv(at.u_normal, normal);
+    gl.uniform3fv(at.u_rgb, h.rgb);
+    gl.uniform3fv(at.u_back, view.back);
+    gl.uniform4f(at.u_haze, h.ratio, h.turn, over, reach);
+    gl.uniform2f(at.u_range, view.near, view.far);
+    gl.bindVertexArray(this.nothing);
+    gl.drawArrays(gl.TRIANGLES, 0, 3);
+    gl.bindVertexArray(null);
+    gl.disable(gl.BLEND);
+    gl.depthMask(true);
   }
 
   drawSky(view) {

@@ -137,6 +137,7 @@ class Page {
         this.arrange();
       });
     }
+    if (s.mirror) tick('reflections', this.drawing.mirrors, (on) => { this.drawing.mirrors = on; });
     if (this.live) {
       this.contactTick = tick('contacts and forces', false, (on) => this.live.ask('contacts', { value: on }));
       this.touching = element('div', view, { className: 'quiet', hidden: true });
@@ -253,15 +254,32 @@ class Page {
       lens = s.lens(c, aspect);
       orthographic = c.orthographic;
     }
-    return { ...placed, lens, env, projection: orthographic ? parallelFrustum(lens, near, far) : frustum(lens, near, far) };
+    return { ...placed, lens, env, near, far: orthographic ? undefined : far, projection: orthographic ? parallelFrustum(lens, near, far) : frustum(lens, near, far) };
+  }
+
+  viewFrom(camera, aspect) {
+    const lens = this.scene.lens(camera, aspect), { near, far } = this.scene;
+    return { pos: camera.pos, ...axesLooking(subtract(camera.pos, camera.lookat)), lens, env: this.envsShown()[0], near, far,
+      projection: frustum(lens, near, far) };
+  }
+
+  /** Colours as a camera sees them, three bytes a pixel, rows from the top. camera: {pos, lookat, fovy}. */
+  pictureFrom(camera, width, height) {
+    this.canvas.width = width;
+    this.canvas.height = height;
+    this.drawing.draw(this.viewFrom(camera, width / height), width, height);
+    const gl = this.drawing.gl, rgba = new Uint8Array(4 * width * height), out = new Uint8Array(3 * width * height);
+    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, rgba);
+    for (let i = 0; i < width * height; ++i) {
+      const from = 4 * ((height - 1 - Math.floor(i / width)) * width + i % width);
+      for (let k = 0; k < 3; ++k) out[3 * i + k] = rgba[from + k];
+    }
+    return out;
   }
 
   /** Numbers of the geoms that a camera sees, rows from the top; -1 where none is. camera: {pos, lookat, fovy}. */
   seenFrom(camera, width, height) {
-    const lens = this.scene.lens(camera, width / height);
-    const view = { pos: camera.pos, ...axesLooking(subtract(camera.pos, camera.lookat)), lens, env: this.envsShown()[0],
-      projection: frustum(lens, this.scene.near, this.scene.far) };
-    const seen = this.drawing.seen(view, width, height), out = new Int32Array(seen.length);
+    const seen = this.drawing.seen(this.viewFrom(camera, width / height), width, height), out = new Int32Array(seen.length);
     for (let i = 0; i < out.length; ++i) {
       const number = seen[(height - 1 - Math.floor(i / width)) * width + i % width];
       out[i] = number === 0 ? -1 : this.scene.geoms[(number - 1) % this.scene.geoms.length].id;

@@ -1,4 +1,4 @@
-#include "launch/rank_environment.h"
+#include "rank/environment.h"
 
 #include <charconv>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cohort::launch {
+namespace cohort::rank {
 namespace {
 
 constexpr int kMaxPort = 65535;
@@ -59,7 +59,7 @@ void check_range(const char* rank_name, int rank, const char* size_name, int siz
                       size_name, size, size - 1);
 }
 
-void check_local(const RankEnvironment& env, const char* local_rank_name, const char* local_size_name) {
+void check_local(const Environment& env, const char* local_rank_name, const char* local_size_name) {
   if (env.local_world_size == 0) {
     COHORT_THROW_UNLESS(env.local_rank >= 0 && env.local_rank < env.world_size,
                         "{}={} does not fit a job of {} processes", local_rank_name, env.local_rank, env.world_size);
@@ -78,8 +78,8 @@ int derived_port(std::uint64_t number) {
   return kFirstDerivedPort + static_cast<int>(number % static_cast<std::uint64_t>(kDerivedPorts));
 }
 
-RankEnvironment from_variables(const Variables& vars, bool meets) {
-  RankEnvironment env;
+Environment from_variables(const Variables& vars, bool meets) {
+  Environment env;
   env.source = EnvironmentSource::kVariables;
   env.rank = vars.require("RANK", "WORLD_SIZE or LOCAL_RANK is");
   env.world_size = vars.require("WORLD_SIZE", "RANK is");
@@ -124,16 +124,28 @@ RankEnvironment from_variables(const Variables& vars, bool meets) {
   return env;
 }
 
-RankEnvironment from_open_mpi(const Variables& vars, bool meets) {
-  RankEnvironment env;
+/// The names of the variables that a starter of MPI programs sets.
+struct MpiNames {
+  const char *rank, *world_size, *local_rank, *local_world_size;
+  const char* because;  ///< they must all be set: one of them is
+};
+
+void read_numbers(const Variables& vars, const MpiNames& names, Environment& env) {
+  env.rank = vars.require(names.rank, names.because);
+  env.world_size = vars.require(names.world_size, names.because);
+  env.local_rank = vars.require(names.local_rank, names.because);
+  env.local_world_size = vars.require(names.local_world_size, names.because);
+  check_range(names.rank, env.rank, names.world_size, env.world_size);
+  check_local(env, names.local_rank, names.local_world_size);
+}
+
+Environment from_open_mpi(const Variables& vars, bool meets) {
+  Environment env;
   env.source = EnvironmentSource::kOpenMpi;
-  const char* because = "OMPI_COMM_WORLD_RANK is";
-  env.rank = vars.require("OMPI_COMM_WORLD_RANK", because);
-  env.world_size = vars.require("OMPI_COMM_WORLD_SIZE", because);
-  env.local_rank = vars.require("OMPI_COMM_WORLD_LOCAL_RANK", because);
-  env.local_world_size = vars.require("OMPI_COMM_WORLD_LOCAL_SIZE", because);
-  check_range("OMPI_COMM_WORLD_RANK", env.rank, "OMPI_COMM_WORLD_SIZE", env.world_size);
-  check_local(env, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+  read_numbers(vars,
+               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_RANK is"},
+               env);
 
   const auto addr = vars.text("MASTER_ADDR");
   COHORT_THROW_UNLESS(
@@ -165,16 +177,10 @@ RankEnvironment from_open_mpi(const Variables& vars, bool meets) {
 
 /// Hydra, MPICH's process manager, sets PMI_RANK and PMI_SIZE as every PMI-1 server does (srun --mpi=pmi2, too), and
 /// MPI_LOCALRANKID and MPI_LOCALNRANKS of its own.
-RankEnvironment from_mpich(const Variables& vars, bool meets) {
-  RankEnvironment env;
+Environment from_mpich(const Variables& vars, bool meets) {
+  Environment env;
   env.source = EnvironmentSource::kMpich;
-  const char* because = "MPI_LOCALRANKID is";
-  env.rank = vars.require("PMI_RANK", because);
-  env.world_size = vars.require("PMI_SIZE", because);
-  env.local_rank = vars.require("MPI_LOCALRANKID", because);
-  env.local_world_size = vars.require("MPI_LOCALNRANKS", because);
-  check_range("PMI_RANK", env.rank, "PMI_SIZE", env.world_size);
-  check_local(env, "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
+  read_numbers(vars, {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "MPI_LOCALRANKID is"}, env);
   const auto addr = vars.text("MASTER_ADDR");
   COHORT_THROW_UNLESS(addr || env.one_node() || !meets,
                       "MASTER_ADDR is not set, and mpirun started {} processes on several nodes ({} here); before it: "
@@ -190,8 +196,8 @@ RankEnvironment from_mpich(const Variables& vars, bool meets) {
   return env;
 }
 
-RankEnvironment from_slurm(const Variables& vars, bool meets) {
-  RankEnvironment env;
+Environment from_slurm(const Variables& vars, bool meets) {
+  Environment env;
   env.source = EnvironmentSource::kSlurm;
   const char* because = "SLURM_PROCID is";
   env.rank = vars.require("SLURM_PROCID", because);
@@ -276,7 +282,7 @@ const char* to_string(EnvironmentSource source) {
   return "?";
 }
 
-std::string RankEnvironment::describe() const {
+std::string Environment::describe() const {
   if (!launched()) return "one process (no launcher's variables are set)";
   const std::string local = local_world_size > 0 ? format("local rank {} of {}", local_rank, local_world_size)
                                                  : format("local rank {}", local_rank);
@@ -284,7 +290,7 @@ std::string RankEnvironment::describe() const {
                 master_addr, master_port, agent_hosts_store ? " (hosted by the agent)" : "");
 }
 
-bool RankEnvironment::on_loopback() const {
+bool Environment::on_loopback() const {
   return one_node() || is_loopback_name(master_addr);
 }
 
@@ -294,7 +300,7 @@ std::optional<std::string> process_variable(const std::string& name) {
   return std::string(value);
 }
 
-RankEnvironment read_rank_environment(const VariableLookup& lookup, StoreUse store) {
+Environment read_environment(const VariableLookup& lookup, StoreUse store) {
   const Variables vars(lookup);
   const bool meets = store == StoreUse::kNeeded;
   if (vars.text("RANK") || vars.text("WORLD_SIZE") || vars.text("LOCAL_RANK")) return from_variables(vars, meets);
@@ -304,7 +310,7 @@ RankEnvironment read_rank_environment(const VariableLookup& lookup, StoreUse sto
   const bool slurm = vars.text("SLURM_PROCID").has_value();
   if (slurm && inside_srun(vars)) return from_slurm(vars, meets);
 
-  RankEnvironment env;
+  Environment env;
   if (slurm && vars.number("SLURM_NTASKS").value_or(1) > 1)
     env.notes.push_back(format(
         "SLURM_NTASKS={}, but this process was not started by srun (no SLURM_STEP_ID): it runs alone; start it with "
@@ -357,4 +363,4 @@ int tasks_on_node(const std::string& tasks_per_node, int node_index) {
   throw Error(format("node {} is not in the list of tasks per node '{}'", node_index, tasks_per_node));
 }
 
-}  // namespace cohort::launch
+}  // namespace cohort::rank

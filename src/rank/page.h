@@ -3,8 +3,8 @@
 /// wrote is there when the rank has been killed, for the one that takes its place.
 ///
 ///   // agent                                              // rank
-///   const auto page = RankPage::make(true);               RankPage* page = own_rank_page();  // null: no agent of ours
-///   request.inherited.push_back(page->descriptor());      page->beat(RankPhase::kTraining, step);
+///   const auto page = Page::make(true);               Page* page = own_page();  // null: no agent of ours
+///   request.inherited.push_back(page->descriptor());      page->beat(Phase::kTraining, step);
 ///   if (page->silent_for() > limit) ...                   page->keep(step + 1, bytes);
 ///
 /// Each field has one writer. Reading and writing take no system call and no lock; a beat costs some ten nanoseconds.
@@ -18,51 +18,26 @@
 #include <string>
 #include <string_view>
 
-namespace cohort::launch {
+#include "rank/phase.h"
 
-/// What a rank is doing.
-enum class RankPhase : std::uint32_t {
-  kSilent = 0,      ///< it has never beaten: a program that knows nothing of this page
-  kStart = 1,       ///< reading data, building the model, meeting the others
-  kTraining = 2,    ///< steps
-  kData = 3,        ///< waiting for the loader's next batch
-  kValidation = 4,  ///< validation and rollouts
-  kCheckpoint = 5,
-  kRejoining = 6,  ///< its group has broken: waiting for the others, or for the rank that takes a dead one's place
-  kEnd = 7,        ///< trained: test set, report
-};
+namespace cohort::rank {
 
-/// Where in a training step a rank is.
-enum class StepPart : std::uint32_t {
-  kBetween = 0,    ///< after a step, or outside steps
-  kForward = 1,    ///< batches and forward pass; before the last micro-batch also backward
-  kBackward = 2,   ///< the backward pass that exchanges gradients with the other ranks
-  kReduced = 3,    ///< all gradients are there
-  kOptimizer = 4,  ///< the weights are being changed
-  kAverage = 5,    ///< the weights are new, their moving average is not
-};
-
-/// "training", "validation", ...
-const char* to_string(RankPhase phase);
-/// "forward", "optimizer", ...
-const char* to_string(StepPart part);
-
-class RankPage {
+class Page {
  public:
   /// The agent's. `offers_recovery`: a rank whose group breaks should wait for new ones (offers_recovery()). Throws
   /// Error.
-  static std::unique_ptr<RankPage> make(bool offers_recovery);
+  static std::unique_ptr<Page> make(bool offers_recovery);
   /// The rank's, from the descriptor that it inherited; takes it over. Throws Error when it is no such page.
-  static std::unique_ptr<RankPage> adopt(int descriptor);
-  ~RankPage();
-  RankPage(const RankPage&) = delete;
-  RankPage& operator=(const RankPage&) = delete;
+  static std::unique_ptr<Page> adopt(int descriptor);
+  ~Page();
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
 
   int descriptor() const { return descriptor_; }
 
   // Written by the rank.
 
-  void beat(RankPhase phase, std::int64_t step);
+  void beat(Phase phase, std::int64_t step);
   void set_part(StepPart part);
   /// The rank waits for others in a collective, until the matching call with false. Also a beat.
   void wait_for_others(bool waits);
@@ -86,7 +61,7 @@ class RankPage {
 
   // Read by either side.
 
-  RankPhase phase() const;
+  Phase phase() const;
   StepPart part() const;
   std::int64_t step() const;
   std::uint64_t beats() const;
@@ -120,7 +95,7 @@ class RankPage {
 
  private:
   struct Layout;
-  explicit RankPage(int descriptor);
+  explicit Page(int descriptor);
   void map();
   Layout& layout() const { return *layout_; }
   std::byte* slot(std::size_t index) const;
@@ -132,6 +107,6 @@ class RankPage {
 
 /// This process' page: adopted from COHORT_RANK_PAGE at the first call, null where that is not set. Throws Error when
 /// the variable names no page.
-RankPage* own_rank_page();
+Page* own_page();
 
-}  // namespace cohort::launch
+}  // namespace cohort::rank

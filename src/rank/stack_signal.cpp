@@ -1,4 +1,4 @@
-#include "launch/stack_signal.h"
+#include "rank/stack_signal.h"
 
 #include <array>
 #include <cerrno>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace cohort::launch {
+namespace cohort::rank {
 namespace {
 
 constexpr int kOffset = 4;  // behind SIGRTMIN; the first ones are the C library's and profilers'
@@ -41,4 +41,4 @@ void ask_for_stack(pid_t pid) {
   ::syscall(SYS_tgkill, pid, pid, SIGRTMIN + kOffset);
 }
 
-}  // namespace cohort::launch
+}  // namespace cohort::rank

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cohort::launch {
+namespace cohort::rank {
 
 enum class EnvironmentSource {
   kSingleProcess,  ///< no launcher: one process
@@ -18,7 +18,7 @@ enum class EnvironmentSource {
 /// "one process", "RANK and WORLD_SIZE", "Slurm", "Open MPI", "MPICH".
 const char* to_string(EnvironmentSource source);
 
-struct RankEnvironment {
+struct Environment {
   EnvironmentSource source = EnvironmentSource::kSingleProcess;
   int rank = 0;
   int world_size = 1;
@@ -67,8 +67,7 @@ enum class StoreUse {
 ///
 /// Throws Error naming the variable when a set is partial (RANK without WORLD_SIZE), inconsistent (RANK=4,
 /// WORLD_SIZE=4), or not a number.
-RankEnvironment read_rank_environment(const VariableLookup& lookup = process_variable,
-                                      StoreUse store = StoreUse::kNeeded);
+Environment read_environment(const VariableLookup& lookup = process_variable, StoreUse store = StoreUse::kNeeded);
 
 /// First host of a Slurm node list: "node[03-05,9],other1" gives "node03". Throws Error for what is not a node list.
 /// Format: Slurm's hostlist expressions, see `man scontrol`, "show hostnames".
@@ -77,4 +76,4 @@ std::string first_host(const std::string& node_list);
 /// Tasks on node `node_index` from SLURM_STEP_TASKS_PER_NODE, e.g. "2(x3),1" gives 2, 2, 2, 1. Throws Error.
 int tasks_on_node(const std::string& tasks_per_node, int node_index);
 
-}  // namespace cohort::launch
+}  // namespace cohort::rank

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <functional>
 
-namespace cohort::run {
+#include "rank/phase.h"
+
+namespace cohort::rank {
 
 /// What one rank has done since it began its first step, for whoever watches it (`cohort top`).
-struct RankTotals {
+struct Totals {
   std::int64_t steps = 0;
   std::int64_t samples = 0;   ///< of this process
   double seconds = 0.0;       ///< without validations
@@ -19,12 +21,12 @@ struct RankTotals {
 
 /// A sign of life: with every batch, and where something else than steps begins.
 struct Beat {
-  const char* state = "";  ///< starting, training, validating, saving
+  Phase phase = Phase::kTraining;
   std::int64_t step = 0;
   std::int64_t total_steps = 0;
   std::int64_t batches_per_epoch = 0;
 };
 /// `totals` measures when it is called: only what is wanted costs something.
-using BeatObserver = std::function<void(const Beat&, const std::function<RankTotals()>& totals)>;
+using BeatObserver = std::function<void(const Beat&, const std::function<Totals()>& totals)>;
 
-}  // namespace cohort::run
+}  // namespace cohort::rank

@@ -1,5 +1,5 @@
 // The page of memory that an agent and a rank share.
-#include "launch/rank_page.h"
+#include "rank/page.h"
 
 #include <array>
 #include <csignal>
@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 
-namespace cohort::launch {
+namespace cohort::rank {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -22,11 +22,11 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 /// Runs `body` with the rank's view of the page in another process, which is killed by itself at the end.
-void in_killed_process(const RankPage& page, const std::function<void(RankPage&)>& body) {
+void in_killed_process(const Page& page, const std::function<void(Page&)>& body) {
   const int descriptor = ::dup(page.descriptor());
   const pid_t pid = ::fork();
   if (pid == 0) {
-    body(*RankPage::adopt(descriptor));
+    body(*Page::adopt(descriptor));
     ::raise(SIGKILL);
   }
   ::close(descriptor);
@@ -36,35 +36,35 @@ void in_killed_process(const RankPage& page, const std::function<void(RankPage&)
 }
 
 TEST(RankPage, ABeatIsSeenByTheAgentAndOneThatNeverBeatsIsNotSilent) {
-  const auto page = RankPage::make(true);
-  EXPECT_EQ(page->phase(), RankPhase::kSilent);
+  const auto page = Page::make(true);
+  EXPECT_EQ(page->phase(), Phase::kSilent);
   EXPECT_EQ(page->silent_for().count(), 0);
-  in_killed_process(*page, [](RankPage& rank) {
-    rank.beat(RankPhase::kTraining, 41);
-    rank.beat(RankPhase::kValidation, 42);
+  in_killed_process(*page, [](Page& rank) {
+    rank.beat(Phase::kTraining, 41);
+    rank.beat(Phase::kValidation, 42);
     rank.set_ready(true);
   });
-  EXPECT_EQ(page->phase(), RankPhase::kValidation);
+  EXPECT_EQ(page->phase(), Phase::kValidation);
   EXPECT_EQ(page->step(), 42);
   EXPECT_EQ(page->beats(), 2u);
   EXPECT_GT(page->silent_for().count(), 0);
   EXPECT_TRUE(page->ready());
   page->clear_for_next();
-  EXPECT_EQ(page->phase(), RankPhase::kSilent);
+  EXPECT_EQ(page->phase(), Phase::kSilent);
   EXPECT_FALSE(page->ready());
 }
 
 TEST(RankPage, WhatARankKeptOutlivesItForTheOneThatTakesItsPlace) {
-  const auto page = RankPage::make(true);
+  const auto page = Page::make(true);
   const std::string of_7(100000, 'x'), of_8(100000, 'y');
-  in_killed_process(*page, [&](RankPage& rank) {
+  in_killed_process(*page, [&](Page& rank) {
     rank.set_note("outputs/run");
     rank.keep(6, bytes_of(std::string(100000, 'w')));
     rank.keep(7, bytes_of(of_7));
     rank.keep(8, bytes_of(of_8));
   });
   page->clear_for_next();
-  const auto next = RankPage::adopt(::dup(page->descriptor()));
+  const auto next = Page::adopt(::dup(page->descriptor()));
   EXPECT_EQ(next->note(), "outputs/run");
   EXPECT_EQ(next->kept(7), of_7);
   EXPECT_EQ(next->kept(8), of_8);
@@ -73,8 +73,8 @@ TEST(RankPage, WhatARankKeptOutlivesItForTheOneThatTakesItsPlace) {
 }
 
 TEST(RankPage, WaitingRanksAreCalledOrSentAway) {
-  const auto page = RankPage::make(true);
-  const auto rank = RankPage::adopt(::dup(page->descriptor()));
+  const auto page = Page::make(true);
+  const auto rank = Page::adopt(::dup(page->descriptor()));
   std::optional<std::uint32_t> called;
   std::thread waits([&] { called = rank->wait_for_generation(); });
   while (!page->waits_for_generation()) std::this_thread::yield();
@@ -90,26 +90,26 @@ TEST(RankPage, WaitingRanksAreCalledOrSentAway) {
 }
 
 TEST(RankPage, WhatIsNoPageIsRefused) {
-  EXPECT_THROW(RankPage::adopt(9999), Error);
+  EXPECT_THROW(Page::adopt(9999), Error);
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
-  EXPECT_THROW(RankPage::adopt(ends[0]), Error);
+  EXPECT_THROW(Page::adopt(ends[0]), Error);
   ::close(ends[1]);
-  const auto page = RankPage::make(false);
-  EXPECT_THROW(page->set_note(std::string(RankPage::kNote + 1, 'x')), Error);
+  const auto page = Page::make(false);
+  EXPECT_THROW(page->set_note(std::string(Page::kNote + 1, 'x')), Error);
 }
 
 TEST(RankPage, WhatARankParksIsThereForTheProcessOfTheNextRoundWhateverItKept) {
-  const auto page = RankPage::make(true);
+  const auto page = Page::make(true);
   const std::string large(3'000'000, 'x'), kept(10'000, 'k');
-  in_killed_process(*page, [&](RankPage& rank) {
+  in_killed_process(*page, [&](Page& rank) {
     rank.keep(7, bytes_of(kept));
     const std::array<std::string_view, 3> pieces{"head", large, "tail"};
     rank.park(pieces);
   });
   page->begin_round(true);
-  EXPECT_EQ(page->phase(), RankPhase::kSilent);
-  in_killed_process(*page, [&](RankPage& rank) {
+  EXPECT_EQ(page->phase(), Phase::kSilent);
+  in_killed_process(*page, [&](Page& rank) {
     const auto parked = rank.parked();
     if (!parked || *parked != "head" + large + "tail" || rank.kept(7)) ::_exit(1);
     rank.keep(8, bytes_of(std::string(20'000, 'n')));  // grows over it
@@ -118,8 +118,8 @@ TEST(RankPage, WhatARankParksIsThereForTheProcessOfTheNextRoundWhateverItKept) {
 }
 
 TEST(RankPage, WhatWasParkedTakesNoMemoryOnceItIsDropped) {
-  const auto page = RankPage::make(true);
-  const auto rank = RankPage::adopt(::dup(page->descriptor()));
+  const auto page = Page::make(true);
+  const auto rank = Page::adopt(::dup(page->descriptor()));
   rank->keep(7, bytes_of("own"));
   const auto held = [&] {
     struct stat status {};
@@ -140,8 +140,8 @@ TEST(RankPage, WhatWasParkedTakesNoMemoryOnceItIsDropped) {
 }
 
 TEST(RankPage, ARankThatIsAskedToParkDoesNotWaitForACall) {
-  const auto page = RankPage::make(true);
-  const auto rank = RankPage::adopt(::dup(page->descriptor()));
+  const auto page = Page::make(true);
+  const auto rank = Page::adopt(::dup(page->descriptor()));
   EXPECT_EQ(rank->broken_below(), 0u);
   page->break_groups(3);
   page->ask_to_park();
@@ -153,4 +153,4 @@ TEST(RankPage, ARankThatIsAskedToParkDoesNotWaitForACall) {
 }
 
 }  // namespace
-}  // namespace cohort::launch
+}  // namespace cohort::rank

@@ -2,7 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
-namespace cohort::launch {
+namespace cohort::rank {
 
 /// In a rank: from here on it answers ask_for_stack() by writing its main thread's stack to standard error.
 void answer_stack_signal();
@@ -10,4 +10,4 @@ void answer_stack_signal();
 /// Asks a process, which must have called answer_stack_signal(): another one would end by the signal (SIGRTMIN + 4).
 void ask_for_stack(pid_t pid);
 
-}  // namespace cohort::launch
+}  // namespace cohort::rank

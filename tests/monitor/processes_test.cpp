@@ -1,6 +1,5 @@
-#include "monitor/rank_status.h"
+#include "monitor/processes.h"
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -10,65 +9,16 @@
 #include <unistd.h>
 
 #include "core/files.h"
-#include "monitor/processes.h"
 #include "monitor/snapshot.h"
 
 namespace cohort::monitor {
 namespace {
 namespace fs = std::filesystem;
 
-RankStatus example_status(int rank) {
-  RankStatus s;
-  identify_process(s);
-  s.rank = rank;
-  s.world_size = 2;
-  s.job = "regressor \"quoted\"";
-  s.device = "cpu";
-  s.state = "training";
-  s.step = 17;
-  s.total_steps = 100;
-  s.batches_per_epoch = 10;
-  s.batch_size = 16;
-  s.steps_per_s = 12.5;
-  s.step_s = 0.08;
-  s.data_s = 0.01;
-  s.seconds_left = 6.64;
-  s.host_bytes = 1ull << 40;
-  s.time = 1795000000.25;
-  return s;
-}
-
-TEST(RankStatus, WhatIsWrittenIsReadBackAndUnknownNumbersStayUnknown) {
-  const RankStatus s = example_status(1);
-  const auto back = parse_rank_status(to_json(s));
-  ASSERT_TRUE(back);
-  EXPECT_EQ(to_json(*back), to_json(s));
-  EXPECT_EQ(back->job, s.job);
-  EXPECT_EQ(back->host_bytes, 1ull << 40);
-  EXPECT_DOUBLE_EQ(back->steps_per_s, 12.5);
-  EXPECT_TRUE(std::isnan(back->exchange_s));
-}
-
-TEST(RankStatus, DamagedFilesAreLeftOut) {
-  const TemporaryFolder folder("cohort-status-");
-  RankStatusFile(folder.path() / "ranks", 1).write(example_status(1));
-  RankStatusFile(folder.path() / "ranks", 0).write(example_status(0));
-  std::ofstream(folder.path() / "ranks/rank_2.json") << "{\"rank\": 2, \"pid\"";
-  std::ofstream(folder.path() / "ranks/rank_3.json") << R"({"rank": "x", "pid": 1, "state": 4})";
-  std::ofstream(folder.path() / "ranks/rank_4.json") << "[]";
-  const auto ranks = read_rank_statuses(folder.path() / "ranks");
-  ASSERT_EQ(ranks.size(), 2u);
-  EXPECT_EQ(ranks[0].rank, 0);
-  EXPECT_EQ(ranks[1].rank, 1);
-  EXPECT_TRUE(read_rank_statuses(folder.path() / "nowhere").empty());
-}
-
-TEST(RankStatus, AFolderThatCannotBeMadeIsAReasonAndNoFailure) {
-  const TemporaryFolder folder("cohort-status-");
-  std::ofstream(folder.path() / "ranks") << "a file in the way";
-  RankStatusFile file(folder.path() / "ranks", 0);
-  EXPECT_NE(file.error().find("ranks"), std::string::npos);
-  file.write(example_status(0));
+rank::Status own_status() {
+  rank::Status status{.step = 17};
+  identify_process(status);
+  return status;
 }
 
 TEST(LocalRanks, AreFoundByWhatTheirProcessHoldsOpen) {
@@ -80,19 +30,19 @@ TEST(LocalRanks, AreFoundByWhatTheirProcessHoldsOpen) {
     return found;
   };
   {
-    RankStatusFile file(folder.path() / "ranks", 0);
+    rank::StatusFile file(folder.path() / "ranks", 0);
     EXPECT_TRUE(own().empty());
-    file.write(example_status(0));
+    file.write(own_status());
     const auto found = own();
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].status.step, 17);
     EXPECT_GT(found[0].rss, 0u);
     // Another process's number, and this one's number at another time, are other processes.
-    RankStatus other = example_status(0);
+    rank::Status other = own_status();
     other.started += 1;
     file.write(other);
     EXPECT_TRUE(own().empty());
-    file.write(example_status(0));
+    file.write(own_status());
   }
   EXPECT_TRUE(own().empty()) << "the folder is no longer held open";
 }

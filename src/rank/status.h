@@ -1,12 +1,12 @@
 /// What a rank of a job is doing, in a small file that `cohort top` and `cohort doctor` read while it runs and after.
 ///
-///   monitor::RankStatusFile file(run / monitor::kRanksFolder, 0);
+///   StatusFile file(run / kRanksFolder, 0);
 ///   status.step = 17;
 ///   file.write(status);                        // replaced in one step; nobody reads half a file
-///   for (const auto& rank : monitor::read_rank_statuses(run / monitor::kRanksFolder)) ...
+///   for (const auto& rank : read_statuses(run / kRanksFolder)) ...
 ///
 /// The file is <run>/ranks/rank_<N>.json. Its folder stays open in the writer, so that the ranks of this machine are
-/// found by what their processes hold open (local_ranks), wherever the run's folder lies.
+/// found by what their processes hold open (monitor/snapshot.h), wherever the run's folder lies.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,12 +15,14 @@
 #include <string>
 #include <vector>
 
-namespace cohort::monitor {
+#include "rank/phase.h"
+
+namespace cohort::rank {
 
 inline constexpr const char* kRanksFolder = "ranks";
 
 /// Numbers that are not known are NaN; seconds per step are means since the beat before.
-struct RankStatus {
+struct Status {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   int rank = 0;
@@ -30,7 +32,7 @@ struct RankStatus {
   std::uint64_t started = 0;  ///< field 22 of /proc/PID/stat: tells the process from a later one with its number
   std::string job;            ///< "regressor"
   std::string device;         ///< "cuda:1", "cpu"
-  std::string state;          ///< starting, training, validating, saving, finished, stopped, failed
+  Phase phase = Phase::kStart;
   std::int64_t step = 0;
   std::int64_t total_steps = 0;
   std::int64_t batches_per_epoch = 0;
@@ -45,26 +47,26 @@ struct RankStatus {
   std::uint64_t device_bytes = 0;  ///< peak that this rank allocated on its device
   double time = 0;                 ///< of the last beat, seconds since 1970 of the rank's machine
 
-  bool ended() const { return state == "finished" || state == "stopped" || state == "failed"; }
+  bool ended() const { return phase >= Phase::kFinished; }
 };
 
-std::string to_json(const RankStatus& status);
+std::string to_json(const Status& status);
 /// nullopt for a text that is none.
-std::optional<RankStatus> parse_rank_status(const std::string& text);
+std::optional<Status> parse_status(const std::string& text);
 
 /// All of a folder by rank; files that are damaged or none are left out. An absent folder is empty.
-std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& folder);
+std::vector<Status> read_statuses(const std::filesystem::path& folder);
 
-class RankStatusFile {
+class StatusFile {
  public:
   /// Makes the folder in a run's that is there. Never throws: what cannot be written is not watched, and error() says
   /// why.
-  RankStatusFile(std::filesystem::path folder, int rank);
-  ~RankStatusFile();
-  RankStatusFile(const RankStatusFile&) = delete;
-  RankStatusFile& operator=(const RankStatusFile&) = delete;
+  StatusFile(std::filesystem::path folder, int rank);
+  ~StatusFile();
+  StatusFile(const StatusFile&) = delete;
+  StatusFile& operator=(const StatusFile&) = delete;
 
-  void write(const RankStatus& status);
+  void write(const Status& status);
   const std::string& error() const { return error_; }
 
  private:
@@ -72,7 +74,4 @@ class RankStatusFile {
   int folder_ = -1;  ///< open, see above
 };
 
-/// Host, process id and start time of this process.
-void identify_process(RankStatus& status);
-
-}  // namespace cohort::monitor
+}  // namespace cohort::rank

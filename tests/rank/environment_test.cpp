@@ -1,4 +1,4 @@
-#include "launch/rank_environment.h"
+#include "rank/environment.h"
 
 #include <map>
 
@@ -7,13 +7,13 @@
 #include "core/error.h"
 #include "core/message_of.h"
 
-namespace cohort::launch {
+namespace cohort::rank {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-RankEnvironment read(const Variables& variables) {
-  return read_rank_environment([&](const std::string& name) -> std::optional<std::string> {
+Environment read(const Variables& variables) {
+  return read_environment([&](const std::string& name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
     return found->second;
@@ -36,7 +36,7 @@ const Variables kTorchrun = {{"RANK", "3"},
                              {"TORCHELASTIC_RUN_ID", "job7"}};
 
 TEST(RankEnvironment, NothingSetIsOneProcess) {
-  const RankEnvironment env = read({});
+  const Environment env = read({});
   EXPECT_EQ(env.source, EnvironmentSource::kSingleProcess);
   EXPECT_FALSE(env.launched());
   EXPECT_EQ(env.world_size, 1);
@@ -44,7 +44,7 @@ TEST(RankEnvironment, NothingSetIsOneProcess) {
 }
 
 TEST(RankEnvironment, ReadsTorchrunsVariables) {
-  const RankEnvironment env = read(kTorchrun);
+  const Environment env = read(kTorchrun);
   EXPECT_EQ(env.source, EnvironmentSource::kVariables);
   EXPECT_EQ(env.rank, 3);
   EXPECT_EQ(env.world_size, 4);
@@ -59,7 +59,7 @@ TEST(RankEnvironment, ReadsTorchrunsVariables) {
 }
 
 TEST(RankEnvironment, VariablesSetByHandOnOneHostNeedNoLocalRank) {
-  const RankEnvironment env =
+  const Environment env =
       read({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "29500"}});
   EXPECT_EQ(env.local_rank, 1);
   EXPECT_TRUE(env.one_node());
@@ -108,7 +108,7 @@ TEST(RankEnvironment, PartialAndContradictorySetsNameTheVariable) {
 }
 
 TEST(RankEnvironment, AddressAloneIsNoJobButIsMentioned) {
-  const RankEnvironment env = read({{"MASTER_ADDR", "node1"}});
+  const Environment env = read({{"MASTER_ADDR", "node1"}});
   EXPECT_FALSE(env.launched());
   ASSERT_EQ(env.notes.size(), 1U);
   EXPECT_NE(env.notes[0].find("this process runs alone"), std::string::npos);
@@ -125,7 +125,7 @@ const Variables kSlurm = {{"SLURM_PROCID", "5"},
                           {"SLURM_JOB_ID", "123456"}};
 
 TEST(RankEnvironment, ReadsSlurmsVariables) {
-  const RankEnvironment env = read(kSlurm);
+  const Environment env = read(kSlurm);
   EXPECT_EQ(env.source, EnvironmentSource::kSlurm);
   EXPECT_EQ(env.rank, 5);
   EXPECT_EQ(env.world_size, 6) << "the step's tasks, not the job's";
@@ -140,7 +140,7 @@ TEST(RankEnvironment, AddressAndPortOverrideSlurms) {
   Variables v = kSlurm;
   v["MASTER_ADDR"] = "10.0.0.7";
   v["MASTER_PORT"] = "4242";
-  const RankEnvironment env = read(v);
+  const Environment env = read(v);
   EXPECT_EQ(env.source, EnvironmentSource::kSlurm);
   EXPECT_EQ(env.master_addr, "10.0.0.7");
   EXPECT_EQ(env.master_port, 4242);
@@ -150,7 +150,7 @@ TEST(RankEnvironment, JobNumbersOfSlurmFederationsAreLargerThanAnInt) {
   Variables v = kSlurm;
   v["SLURM_JOB_ID"] = "3000000007";
   v["SLURM_STEP_ID"] = "2147483649";
-  const RankEnvironment env = read(v);
+  const Environment env = read(v);
   EXPECT_EQ(env.run_id, "3000000007");
   EXPECT_EQ(env.master_port, 15000 + static_cast<int>((3000000007ULL + 1009ULL * 2147483649ULL) % 15000ULL));
   v["SLURM_JOB_ID"] = "-5";
@@ -160,11 +160,11 @@ TEST(RankEnvironment, JobNumbersOfSlurmFederationsAreLargerThanAnInt) {
 TEST(RankEnvironment, BatchScriptOfSlurmIsOneProcessAndSaysSo) {
   // What a batch script sees: rank 0's variables, but nobody started the other tasks.
   for (const char* step : {"", "4294967291", "4294967290"}) {
-    const RankEnvironment env = read({{"SLURM_PROCID", "0"},
-                                      {"SLURM_NTASKS", "4"},
-                                      {"SLURM_LOCALID", "0"},
-                                      {"SLURM_JOB_ID", "7"},
-                                      {"SLURM_STEP_ID", step}});
+    const Environment env = read({{"SLURM_PROCID", "0"},
+                                  {"SLURM_NTASKS", "4"},
+                                  {"SLURM_LOCALID", "0"},
+                                  {"SLURM_JOB_ID", "7"},
+                                  {"SLURM_STEP_ID", step}});
     EXPECT_FALSE(env.launched());
     ASSERT_EQ(env.notes.size(), 1U);
     EXPECT_NE(env.notes[0].find("SLURM_NTASKS=4, but this process was not started by srun"), std::string::npos);
@@ -191,7 +191,7 @@ const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "1"},
                             {"PMIX_NAMESPACE", "3456106497"}};
 
 TEST(RankEnvironment, ReadsOpenMpisVariables) {
-  const RankEnvironment env = read(kOpenMpi);
+  const Environment env = read(kOpenMpi);
   EXPECT_EQ(env.source, EnvironmentSource::kOpenMpi);
   EXPECT_EQ(env.rank, 1);
   EXPECT_EQ(env.world_size, 2);
@@ -222,7 +222,7 @@ TEST(RankEnvironment, ReadsMpichsVariablesAndNeedsAPort) {
   EXPECT_NE(refusal(kMpich).find("export MASTER_PORT="), std::string::npos) << refusal(kMpich);
   Variables v = kMpich;
   v["MASTER_PORT"] = "4242";
-  const RankEnvironment env = read(v);
+  const Environment env = read(v);
   EXPECT_EQ(env.source, EnvironmentSource::kMpich);
   EXPECT_EQ(env.rank, 1);
   EXPECT_EQ(env.world_size, 2);
@@ -235,7 +235,7 @@ TEST(RankEnvironment, ReadsMpichsVariablesAndNeedsAPort) {
   v["MASTER_ADDR"] = "node1";
   EXPECT_EQ(read(v).master_addr, "node1");
   EXPECT_FALSE(read(v).one_node());
-  const RankEnvironment alone =
+  const Environment alone =
       read({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}});
   EXPECT_EQ(alone.world_size, 1) << "one process needs no port";
 }
@@ -261,7 +261,7 @@ TEST(RankEnvironment, ExplicitVariablesWinOverMpiAndMpiOverSlurm) {
 
 TEST(RankEnvironment, RanksThatDoNotMeetNeedNoAddressAndNoPort) {
   const auto place = [](const Variables& variables) {
-    const RankEnvironment env = read_rank_environment(
+    const Environment env = read_environment(
         [&](const std::string& name) -> std::optional<std::string> {
           const auto found = variables.find(name);
           if (found == variables.end()) return std::nullopt;
@@ -303,4 +303,4 @@ TEST(SlurmTasksPerNode, RunLengthsAreExpanded) {
 }
 
 }  // namespace
-}  // namespace cohort::launch
+}  // namespace cohort::rank
