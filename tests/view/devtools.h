@@ -69,7 +69,7 @@ class Browser {
   nlohmann::json ask(const std::string& method, const nlohmann::json& parameters) {
     nlohmann::json message{{"id", ++id_}, {"method", method}, {"params", parameters}};
     if (!session_.empty()) message["sessionId"] = session_;
-    socket_->send(message.dump());
+    socket_->send_text(message.dump());
     for (;;) {
       const nlohmann::json m = nlohmann::json::parse(socket_->receive(300).bytes);
       if (m.value("id", 0) == id_) {
