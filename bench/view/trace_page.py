@@ -8,7 +8,6 @@ machine do not add to.
 """
 import json
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -91,17 +90,15 @@ def main():
         trace = [t for e in browser.events if e.get("method") == "Tracing.dataCollected" for t in e["params"]["value"]]
         received = sum(len(e["params"]["response"]["payloadData"]) * (0.75 if e["params"]["response"]["opcode"] == 2 else 1)
                        for e in browser.events if e.get("method") == "Network.webSocketFrameReceived")
-        script = {}
-        for name in ("FireAnimationFrame", "FunctionCall", "RunMicrotasks", "V8.GC_MC_BACKGROUND_MARKING", "MinorGC"):
-            script[name] = [t.get("tdur", t.get("dur", 0)) / 1000 for t in trace if t["name"] == name and t.get("ph") == "X"]
-        ticks = sorted(script["FireAnimationFrame"])
-        total = sum(script["FunctionCall"]) + sum(script["RunMicrotasks"])
+        tasks = {}
+        for t in trace:
+            if t.get("ph") == "X" and t["name"] in ("FireAnimationFrame", "FunctionCall", "RunMicrotasks", "MinorGC", "MajorGC"):
+                tasks.setdefault(t["name"], []).append(t.get("tdur", t.get("dur", 0)) / 1000)
         print(f"{seconds:.1f} s: {frames} frames came, {drawn} were drawn ({drawn / seconds:.1f} a second)")
         print(f"{geoms} instances in {groups} calls a frame")
         print(f"socket: {received / seconds / 1000:.0f} kB/s")
-        print(f"script of a frame that was drawn: {total / max(1, drawn):.2f} ms in the mean")
-        print(f"animation frames: {len(ticks)}, median {statistics.median(ticks):.2f} ms, "
-              f"99 % {ticks[int(0.99 * (len(ticks) - 1))]:.2f} ms, most {ticks[-1]:.2f} ms")
+        for name, times in sorted(tasks.items()):
+            print(f"{name}: {len(times)}, {sum(times) / max(1, frames):.2f} ms a frame that came, the longest {max(times):.2f} ms")
     finally:
         browser.process.terminate()
         view.terminate()
