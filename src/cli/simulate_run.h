@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <vector>
 
+#include "cli/model_morph.h"
 #include "cli/simulate_pictures.h"
 
 namespace cohort::cli {
@@ -19,9 +19,7 @@ struct SimulateSettings {
   double timestep = 0;
   int contact_capacity = 0;
   int row_space = -1;  ///< of SceneOptions
-  bool fixed_base = false;
-  std::string srdf;                  ///< of a URDF
-  std::vector<std::string> exclude;  ///< LINK:LINK
+  FileOptions file_options;
   PictureSettings pictures;
   std::string devices;  ///< a process for each
   int local_rank = -1;  ///< of this process under a launcher, for the GPU that it takes

@@ -258,6 +258,14 @@ std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs
   t["textures"] = std::move(textures);
   if (s.sky != nullptr) t["sky"] = s.sky - traced.texture_records().data();
 
+  if (s.mirror >= 0)
+    t["mirror"] = {{"geom", s.mirror},
+                   {"reflectance", number(static_cast<double>(s.geom[s.mirror].record.reflectance))}};
+  if (s.sky != nullptr && s.haze_plane >= 0 && s.haze != 0)
+    t["haze"] = {{"geom", s.haze_plane},
+                 {"ratio", number(static_cast<double>(s.haze_ratio))},
+                 {"turn", number(static_cast<double>(s.haze_turn))},
+                 {"rgb", numbers(s.haze_rgb)}};
   json lights = json::array();
   for (int i = 0; i < s.lights; ++i) lights.push_back(light_json(s.light[i]));
   t["lights"] = std::move(lights);

@@ -2,11 +2,14 @@
 #include "view/pose_track.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "view/document.h"
+#include "view/page.h"
+#include "view/scene_document.h"
 
 namespace cohort::view {
 namespace {
@@ -65,6 +68,30 @@ TEST_F(Track, ALongRunKeepsItsWholeLengthWithFewerFrames) {
   const auto time = doc.array<float>(doc.text.at("time"));
   EXPECT_EQ(time.front(), 0.0f);
   EXPECT_GT(time.back(), 94.0f);
+}
+
+TEST(PoseTrack, TenSecondsOfAHumanoidFitIntoFiveMegabytes) {
+  std::vector<std::string> models{COHORT_SOURCE_DIR "/tests/sim/models/biped.xml"};
+  if (const char* g1 = std::getenv("COHORT_G1")) models.emplace_back(g1);  // MJCF of Unitree's G1, with meshes of 19 MB
+  for (const std::string& model : models) {
+    sim::Scene scene;
+    scene.add_entity(sim::Mjcf{model});
+    scene.build(1);
+    const double timestep = scene.info().timestep;
+    PoseTrack track(scene, {0}, 30);
+    const std::vector<std::int32_t> envs{0};
+    const std::string document = scene_document(scene, envs);
+    const auto steps = static_cast<int>(10 / timestep);
+    for (int i = 0; i <= steps; ++i) {
+      track.add(timestep * i);
+      scene.set_random_ctrl(i / 50);  // so that limbs move all the time
+      scene.step();
+    }
+    const std::string page = offline_page({.title = model, .scene = document, .episodes = {{"", track.bytes()}}});
+    std::printf("%s: %zu frames, %.2f MB\n", model.c_str(), track.frames(), static_cast<double>(page.size()) / 1e6);
+    EXPECT_GE(track.frames(), 299u);
+    EXPECT_LE(page.size(), 5'000'000u) << model;
+  }
 }
 
 }  // namespace

@@ -42,6 +42,17 @@ const kShapes = {
     }
     return { position, normal, index };
   },
+  /** From a round of radius 1 at z = 0 to a point at z = 1: an arrow's head. */
+  cone() {
+    const position = [], normal = [], index = [], sides = 24;
+    for (let s = 0; s <= sides; ++s) {
+      const x = Math.cos(2 * Math.PI * s / sides), y = Math.sin(2 * Math.PI * s / sides);
+      position.push(x, y, 0, 0, 0, 0, 1, 0);
+      normal.push(x, y, 1, x, y, 1);
+      if (s < sides) index.push(2 * s, 2 * s + 2, 2 * s + 1);
+    }
+    return { position, normal, index };
+  },
   box() {
     const position = [], normal = [], index = [];
     for (let axis = 0; axis < 3; ++axis) {
@@ -77,8 +88,12 @@ class Drawing {
     this.colours = this.program(kVertexShader, kFragmentShader);
     this.numbers = this.program(kVertexShader, kNumberShader);
     this.sky = this.program(kSkyVertexShader, kSkyFragmentShader);
+    this.haze = this.program(kSkyVertexShader, kHazeShader);
+    this.mirrors = true;
     this.nothing = gl.createVertexArray();
+    gl.depthFunc(gl.LEQUAL);  // of geoms that coincide the last one is seen, as with the ray caster
     this.groups = [];
+    this.marks = [];
     this.picked = null;
   }
 
@@ -104,6 +119,7 @@ class Drawing {
   load(scene) {
     const gl = this.gl;
     this.scene = scene;
+    this.marks = [];
     this.meshes = new Map();
     this.textures = scene.textures.map((t) => t && this.texture(t));
     this.poses = gl.createTexture();
@@ -173,6 +189,86 @@ class Drawing {
       g.link, env, geom, place[1]];
   }
 
+  /** A buffer of instances of a mesh, none of them yet. */
+  instances(mesh) {
+    const gl = this.gl, array = gl.createVertexArray(), buffer = gl.createBuffer();
+    gl.bindVertexArray(array);
+    const attribute = (location, from, components, stride, offset, divisor) => {
+      gl.bindBuffer(gl.ARRAY_BUFFER, from);
+      gl.enableVertexAttribArray(location);
+      gl.vertexAttribPointer(location, components, gl.FLOAT, false, stride, offset);
+      gl.vertexAttribDivisor(location, divisor);
+    };
+    attribute(0, mesh.position, 4, 0, 0, 0);
+    attribute(1, mesh.normal, 3, 0, 0, 0);
+    if (mesh.texcoord) attribute(2, mesh.texcoord, 2, 0, 0, 0);
+    for (let i = 0; i < 8; ++i) attribute(3 + i, buffer, 4, 4 * kInstanceFloats, 16 * i, 1);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, mesh.index);
+    gl.bindVertexArray(null);
+    return { array, buffer, elements: mesh.count, instances: 0 };
+  }
+
+  fill(group, values, use) {
+    const gl = this.gl;
+    gl.bindBuffer(gl.ARRAY_BUFFER, group.buffer);
+    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(values), use);
+    group.instances = values.length / kInstanceFloats;
+  }
+
+  /**
+   * Contacts as discs, their forces as arrows, which nothing hides. size: m, what a force of `weight` N is long; places
+   * as of arrange().
+   */
+  mark(contacts, size, weight, places) {
+    if (this.marks.length === 0 && contacts.length === 0) return;
+    if (this.marks.length === 0)
+      this.marks = ['cylinder', 'cone'].map((shape) => this.instances(this.mesh({ shape })));
+    const values = [[], []];
+    const put = (which, c, pos, quat, wide, long, rgba) => {
+      const place = places(c.env);
+      values[which].push(...pos, 0, ...quat, wide, wide, long, 7, ...rgba, 1, 0, 0, 0, 1, 1, 1, place[0], 0, 0, 0, 0, 0, c.env, 0,
+        place[1]);
+    };
+    for (const c of contacts) {
+      put(0, c, c.pos, quatTo(c.normal), 0.04 * size, 0.004 * size, [0.95, 0.75, 0.1, 1]);
+      const force = lengthOf(c.force), long = Math.min(3, force / weight) * size;
+      if (long < 0.01 * size) continue;
+      const way = scaled(c.force, 1 / force), head = Math.min(0.1 * size, 0.5 * long), quat = quatTo(way);
+      put(0, c, add(c.pos, scaled(way, (long - head) / 2)), quat, 0.012 * size, (long - head) / 2, [0.9, 0.25, 0.2, 1]);
+      put(1, c, add(c.pos, scaled(way, long - head)), quat, 0.03 * size, head, [0.9, 0.25, 0.2, 1]);
+    }
+    this.marks.forEach((group, i) => this.fill(group, values[i], this.gl.DYNAMIC_DRAW));
+  }
+
+  drawMarks() {
+    const gl = this.gl, at = this.colours.at;
+    if (this.marks.every((group) => group.instances === 0)) return;
+    gl.disable(gl.DEPTH_TEST);
+    gl.uniform4fv(at.u_picked, [0, 0, 0, 0]);
+    gl.uniform1i(at.u_textured, 0);
+    for (const group of this.marks) {
+      gl.bindVertexArray(group.array);
+      gl.drawElementsInstanced(gl.TRIANGLES, group.elements, gl.UNSIGNED_INT, 0, group.instances);
+    }
+    gl.bindVertexArray(null);
+    gl.enable(gl.DEPTH_TEST);
+  }
+
+  /**
+   * Level floors with an end that stand on the world and overlap those of other environments would flicker: one that is as
+   * wide as all together is drawn instead of them. Nothing where that is not so.
+   */
+  commonFloor(g, envs, places) {
+    if (g.shape !== 'plane' || g.endless || envs.length < 2 || this.scene.moving.includes(g.link) || g.size[0] <= 0 || g.size[1] <= 0) return null;
+    const up = turned(quatProduct(this.scene.quat(envs[0], g.link), g.quat), [0, 0, 1]);
+    if (up[2] < 0.9999) return null;
+    const all = envs.map(places), ends = [0, 1].map((k) => [Math.min(...all.map((p) => p[k])), Math.max(...all.map((p) => p[k]))]);
+    const next = Math.min(...all.slice(1).map((p) => Math.max(Math.abs(p[0] - all[0][0]), Math.abs(p[1] - all[0][1]))));
+    if (next >= 2 * Math.min(g.size[0], g.size[1])) return null;
+    const more = Math.hypot(ends[0][1] - ends[0][0], ends[1][1] - ends[1][0]) / 2;
+    return { geom: { ...g, size: [g.size[0] + more, g.size[1] + more, g.size[2]] }, place: ends.map(([low, high]) => (low + high) / 2) };
+  }
+
   /** Which geoms of which environments are drawn, and where these stand: shown(geom), places(env) as x and y. */
   arrange(envs, places, shown) {
     const gl = this.gl, groups = new Map();
@@ -181,35 +277,20 @@ class Drawing {
     this.scene.geoms.forEach((g, number) => {
       if (!shown(g)) return;
       const clear = g.rgba[3] < 0.995;
-      for (const env of g.endless ? envs.slice(0, 1) : envs) {
+      const wide = this.commonFloor(g, envs, places);
+      for (const env of g.endless || wide ? envs.slice(0, 1) : envs) {
         // What is blended is sorted, so each of it is by itself.
         const key = `${g.mesh === undefined ? g.shape : g.mesh}|${g.texture}|${clear ? `${env} ${number}` : ''}`;
-        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], plane: g.shape === 'plane',
+        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], numbers: new Set(), plane: g.shape === 'plane',
           mesh: g.mesh !== undefined });
-        groups.get(key).values.push(...this.instance(g, env, number, places(env)));
+        groups.get(key).numbers.add(number);
+        groups.get(key).values.push(...(wide ? this.instance(wide.geom, env, number, wide.place) : this.instance(g, env, number, places(env))));
       }
     });
     this.groups = [...groups.values()];
     for (const group of this.groups) {
-      const mesh = this.mesh(group.geom);
-      group.array = gl.createVertexArray();
-      gl.bindVertexArray(group.array);
-      const attribute = (location, buffer, components, stride, offset, divisor) => {
-        gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-        gl.enableVertexAttribArray(location);
-        gl.vertexAttribPointer(location, components, gl.FLOAT, false, stride, offset);
-        gl.vertexAttribDivisor(location, divisor);
-      };
-      attribute(0, mesh.position, 4, 0, 0, 0);
-      attribute(1, mesh.normal, 3, 0, 0, 0);
-      if (mesh.texcoord) attribute(2, mesh.texcoord, 2, 0, 0, 0);
-      group.buffer = gl.createBuffer();
-      gl.bindBuffer(gl.ARRAY_BUFFER, group.buffer);
-      gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(group.values), gl.STATIC_DRAW);
-      for (let i = 0; i < 8; ++i) attribute(3 + i, group.buffer, 4, 4 * kInstanceFloats, 16 * i, 1);
-      gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, mesh.index);
-      group.elements = mesh.count;
-      group.instances = group.values.length / kInstanceFloats;
+      Object.assign(group, this.instances(this.mesh(group.geom)));
+      this.fill(group, group.values, gl.STATIC_DRAW);
       delete group.values;
     }
     // Opaque ones first, of these planes last: they have most pixels and are behind the others.
@@ -249,9 +330,9 @@ class Drawing {
     gl.uniform1f(program.at.u_ambient, lights.length ? 0 : 0.3);
   }
 
-  drawGroups(program) {
+  drawGroups(program, groups = this.groups) {
     const gl = this.gl;
-    for (const group of this.groups) {
+    for (const group of groups) {
       const texture = group.texture === undefined ? null : this.textures[group.texture];
       if (program.at.u_textured) {
         gl.uniform1i(program.at.u_textured, texture ? (texture.cube ? 2 : 1) : 0);
@@ -286,18 +367,106 @@ class Drawing {
   /** view: pos, right, up, back, projection, lens, env (whose lights are taken). */
   draw(view, width, height) {
     const gl = this.gl;
+    this.uploadPoses();
+    const mirror = this.drawMirror(view, width, height);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.viewport(0, 0, width, height);
     gl.clearColor(0, 0, 0, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
-    this.uploadPoses();
     this.drawSky(view);
     gl.enable(gl.DEPTH_TEST);
     this.sortClear(view);
     this.uniforms(this.colours, view);
     this.setLights(this.colours, view, view.env);
-    this.drawGroups(this.colours);
+    this.setMirror(mirror, width, height);
+    this.drawGroups(this.colours, this.groups.filter((g) => !g.clear));
+    this.drawHaze(view);
+    this.uniforms(this.colours, view);
+    this.drawGroups(this.colours, this.groups.filter((g) => g.clear));
+    this.drawMarks();
+  }
+
+  /** Normal of a plane, or of a box's top, and a point on it, in the world. */
+  surface(number) {
+    const g = this.scene.geoms[number], env = 0, q = quatProduct(this.scene.quat(env, g.link), g.quat);
+    const normal = turned(q, [0, 0, 1]), pos = add(this.scene.pos(env, g.link), turned(this.scene.quat(env, g.link), g.pos));
+    const place = g.endless ? [0, 0] : this.place(env);
+    return { normal, point: add(add(pos, [...place, 0]), scaled(normal, g.shape === 'box' ? g.size[2] : 0)) };
+  }
+
+  /** The scene from the view's mirror image, above the mirror only, for setMirror(); null where none is seen. */
+  drawMirror(view, width, height) {
+    const m = this.scene.mirror, gl = this.gl;
+    if (!m || !this.mirrors || !this.groups.some((g) => g.numbers.has(m.geom))) return null;
+    const { normal, point } = this.surface(m.geom), over = dot(normal, subtract(view.pos, point));
+    if (over <= 0) return null;
+    if (!this.image || this.image.width !== width || this.image.height !== height) {
+      if (this.image) gl.deleteFramebuffer(this.image.frame), gl.deleteTexture(this.image.texture), gl.deleteRenderbuffer(this.image.depth);
+      this.image = { width, height, frame: gl.createFramebuffer(), texture: gl.createTexture(), depth: gl.createRenderbuffer() };
+      gl.activeTexture(gl.TEXTURE3);
+      gl.bindTexture(gl.TEXTURE_2D, this.image.texture);
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, width, height, 0, gl.RGBA, gl.UNSIGNED_BYTE, null);
+      for (const name of ['MIN', 'MAG']) gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${name}_FILTER`], gl.NEAREST);
+      gl.bindTexture(gl.TEXTURE_2D, null);  // a texture that is drawn to is bound nowhere
+      gl.activeTexture(gl.TEXTURE0);
+      gl.bindRenderbuffer(gl.RENDERBUFFER, this.image.depth);
+      gl.renderbufferStorage(gl.RENDERBUFFER, gl.DEPTH_COMPONENT24, width, height);
+      gl.bindFramebuffer(gl.FRAMEBUFFER, this.image.frame);
+      gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, this.image.texture, 0);
+      gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.RENDERBUFFER, this.image.depth);
+    }
+    const mirrored = (v) => subtract(v, scaled(normal, 2 * dot(v, normal)));
+    const there = { ...view, pos: subtract(view.pos, scaled(normal, 2 * over)), right: mirrored(view.right), up: mirrored(view.up),
+      back: mirrored(view.back) };
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.image.frame);
+    gl.viewport(0, 0, width, height);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    gl.enable(gl.DEPTH_TEST);
+    gl.frontFace(gl.CW);
+    this.uniforms(this.colours, there);
+    this.setLights(this.colours, there, view.env);
+    this.setMirror(null, width, height);
+    gl.uniform4f(this.colours.at.u_above, ...normal, over + 1e-4);
+    this.drawGroups(this.colours, this.groups.filter((g) => !g.clear && !g.numbers.has(m.geom)));
+    gl.frontFace(gl.CCW);
+    return normal;
+  }
+
+  /** What the mirror shows is on its surface, whose normal this is; null: there is no mirror. */
+  setMirror(normal, width, height) {
+    const gl = this.gl, at = this.colours.at;
+    gl.uniform4f(at.u_above, 0, 0, 0, 1e30);
+    gl.uniform1i(at.u_image, 3);
+    gl.activeTexture(gl.TEXTURE3);
+    gl.bindTexture(gl.TEXTURE_2D, normal ? this.image.texture : null);
+    gl.activeTexture(gl.TEXTURE0);
+    gl.uniform3fv(at.u_mirror_normal, normal || [0, 0, 1]);
+    gl.uniform4f(at.u_mirror, normal ? this.scene.mirror.geom + 1 : 0, normal ? this.scene.mirror.reflectance : 0, width, height);
+  }
+
+  drawHaze(view) {
+    const h = this.scene.haze, gl = this.gl, at = this.haze.at;
+    if (!h || view.far === undefined || !this.groups.some((g) => g.numbers.has(h.geom))) return;
+    const { normal, point } = this.surface(h.geom), reach = 0.7 * view.far, over = dot(normal, subtract(view.pos, point)) / reach;
+    if (over <= 1e-6) return;
+    gl.useProgram(this.haze.p);
+    gl.enable(gl.BLEND);
+    gl.depthMask(false);
+    gl.uniform4f(at.u_corners, view.lens.left, view.lens.right, view.lens.bottom, view.lens.top);
+    gl.uniformMatrix3fv(at.u_turn, false, [view.right[0], view.up[0], view.back[0], view.right[1], view.up[1], view.back[1],
+      view.right[2], view.up[2], view.back[2]]);
+    gl.uniform3fv(at.u_normal, normal);
+    gl.uniform3fv(at.u_rgb, h.rgb);
+    gl.uniform3fv(at.u_back, view.back);
+    gl.uniform4f(at.u_haze, h.ratio, h.turn, over, reach);
+    gl.uniform2f(at.u_range, view.near, view.far);
+    gl.bindVertexArray(this.nothing);
+    gl.drawArrays(gl.TRIANGLES, 0, 3);
+    gl.bindVertexArray(null);
+    gl.disable(gl.BLEND);
+    gl.depthMask(true);
   }
 
   drawSky(view) {

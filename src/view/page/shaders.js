@@ -59,6 +59,7 @@ void main() {
 
 const kFragmentShader = `#version 300 es
 precision highp float;
+precision highp int;
 in vec3 v_world, v_normal, v_local;
 in vec2 v_texcoord;
 flat in vec4 v_rgba, v_material, v_scale, v_size;
@@ -69,6 +70,12 @@ uniform vec4 u_light[48];                  // position, directional; direction, 
 uniform float u_ambient;
 uniform sampler2D u_texture;
 uniform samplerCube u_cube;
+uniform sampler2D u_image;                 // what a mirror shows, as large as the picture
+uniform vec4 u_mirror;                     // geom + 1, or 0; reflectance; width and height of the picture, px
+uniform vec4 u_above;                      // of a mirror's image: only what is above this plane (normal, height over the eye)
+uniform vec3 u_mirror_normal;
+flat in uint v_number;
+uniform int u_geoms;
 out vec4 colour;
 vec2 around() {                            // once around a shape: MuJoCo's unit shapes (render_context.c)
   vec3 p = v_local / v_size.xyz;
@@ -91,6 +98,7 @@ vec2 around() {                            // once around a shape: MuJoCo's unit
   return vec2(u, 0.5 - 0.318309886 * atan(p.z, length(p.xy)));
 }
 void main() {
+  if (u_above.w < 1e29 && dot(u_above.xyz, v_world) < u_above.w) discard;
   vec3 normal = normalize(v_normal), rgb = v_rgba.rgb;
   vec3 sum = rgb * (v_material.x + u_ambient);
   vec3 to_eye = -normalize(v_world);
@@ -122,6 +130,8 @@ void main() {
     texel = texture(u_texture, at * v_scale.xy + (mapping == 3 ? v_offset : vec2(0)));
   }
   colour = vec4(clamp(sum, 0.0, 1.0) * texel.rgb, v_rgba.a * texel.a);
+  if (u_mirror.x > 0.0 && (v_number - 1u) % uint(u_geoms) + 1u == uint(u_mirror.x) && dot(normal, u_mirror_normal) > 0.99)
+    colour.rgb = min(colour.rgb + u_mirror.y * texture(u_image, gl_FragCoord.xy / u_mirror.zw).rgb, 1.0);
   colour.rgb = mix(colour.rgb, vec3(1.0, 0.55, 0.1), 0.35 * v_picked);
 }`;
 
@@ -156,4 +166,26 @@ void main() {
   vec3 d = normalize(v_way);
   colour = u_textured == 2 ? vec4(texture(u_cube, vec3(d.x, d.z, -d.y)).rgb, 1)
                            : vec4(mix(vec3(0.16, 0.19, 0.25), vec3(0.42, 0.5, 0.6), smoothstep(-0.3, 0.6, d.z)), 1);
+}`;
+
+/**
+ * The haze over a plane without end, before what is behind it (MuJoCo's `haze` in render_context.c): a cone between the
+ * plane at the sky's foot and the eye's height, clear at both and dense between.
+ */
+const kHazeShader = `#version 300 es
+precision highp float;
+in vec3 v_way;
+uniform vec3 u_normal, u_rgb, u_back;
+uniform vec4 u_haze;                       // ratio, turn, height of the eye over the plane in units of reach, reach (m)
+uniform vec2 u_range;                      // near, far
+out vec4 colour;
+void main() {
+  float up = dot(v_way, u_normal);
+  float flat_part = sqrt(max(dot(v_way, v_way) - up * up, 0.0)), down = -up / u_haze.z;
+  float s = 1.0 / max(u_haze.x * down + flat_part, 1e-12), h = 1.0 - down * s;
+  float alpha = h < u_haze.y ? h / u_haze.y : (1.0 - h) / (1.0 - u_haze.y);
+  if (up >= 0.0 || h <= 0.0) discard;
+  float along = -dot(v_way, u_back) * s * u_haze.w, n = u_range.x, f = u_range.y;
+  gl_FragDepth = clamp(0.5 + 0.5 * ((f + n) / (f - n) - 2.0 * f * n / ((f - n) * along)), 0.0, 1.0);
+  colour = vec4(u_rgb, clamp(alpha, 0.0, 1.0));
 }`;

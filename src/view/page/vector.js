@@ -20,6 +20,18 @@ function turned(q, v) {
   return add(add(v, scaled(t, q[0])), cross(u, t));
 }
 
+function quatProduct(a, b) {
+  const u = [a[1], a[2], a[3]], v = [b[1], b[2], b[3]], c = cross(u, v);
+  return [a[0] * b[0] - dot(u, v), ...add(c, add(scaled(v, a[0]), scaled(u, b[0])))];
+}
+
+/** The shortest turn that takes z to this direction, of length 1. */
+function quatTo(way) {
+  if (way[2] < -0.999999) return [0, 1, 0, 0];
+  const w = Math.sqrt((1 + way[2]) / 2);
+  return [w, -way[1] / (2 * w), way[0] / (2 * w), 0];
+}
+
 const turnedByRows = (r, v) => [r[0] * v[0] + r[1] * v[1] + r[2] * v[2], r[3] * v[0] + r[4] * v[1] + r[5] * v[2],
   r[6] * v[0] + r[7] * v[1] + r[8] * v[2]];
 
