@@ -89,7 +89,10 @@ class SimOnGpu : public ::testing::Test {
 class BitsOnGpu : public SimOnGpu, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(BitsOnGpu, AreTheScalarEnginesForEveryBatchSize) {
-#if defined(COHORT_HOST_CUDA)
+#if defined(COHORT_GPU_TEAM)
+  // The engine without teams is compared at more sizes.
+  constexpr int kMost = 40, kSteps = 50, kSizes[] = {kMost};
+#elif defined(COHORT_HOST_CUDA)
   // Three blocks, on a device of two workspaces.
   constexpr int kMost = 70, kSteps = 100, kSizes[] = {7, kMost};
 #else
