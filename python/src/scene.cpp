@@ -196,8 +196,8 @@ void bind_scene(nb::module_& m) {
           "kind"_a, "file"_a, "xml"_a, "name"_a, "pos"_a, "quat"_a, "fixed"_a = false,
           "actuators"_a = std::vector<ActuatorTuple>{}, "armatures"_a = std::vector<ArmatureTuple>{},
           "sensors"_a = std::vector<SensorTuple>{}, "remove_actuators"_a = false, "collision"_a = true,
-          "friction"_a = nb::none(), "solref"_a = nb::none(), "rgba"_a = nb::none(),
-          "repair_inertia"_a = false, "An entity from an MJCF or URDF file or text; its index. The edits are those of sim/model_edits.h.")
+          "friction"_a = nb::none(), "solref"_a = nb::none(), "rgba"_a = nb::none(), "repair_inertia"_a = false,
+          "An entity from an MJCF or URDF file or text; its index. The edits are those of sim/model_edits.h.")
       .def(
           "add_plane",
           [](SceneCore& core, const std::string& name, std::array<double, 3> pos, std::array<double, 4> quat,

@@ -106,17 +106,18 @@ struct WebSocketClient::Connection : std::enable_shared_from_this<WebSocketClien
     });
   }
 
-  void write(std::string bytes) {
-    out.push_back(std::move(bytes));
+  void write(Message message) {
+    out.push_back(std::move(message));
     if (out.size() == 1) write_first();
   }
   void write_first() {
-    stream.binary(true);
-    stream.async_write(boost::asio::buffer(out.front()), [self = shared_from_this()](error_code error, std::size_t) {
-      if (error) return;  // the reading side says so
-      self->out.pop_front();
-      if (!self->out.empty()) self->write_first();
-    });
+    stream.binary(!out.front().is_text);
+    stream.async_write(boost::asio::buffer(out.front().bytes),
+                       [self = shared_from_this()](error_code error, std::size_t) {
+                         if (error) return;  // the reading side says so
+                         self->out.pop_front();
+                         if (!self->out.empty()) self->write_first();
+                       });
   }
 
   void close() {
@@ -140,7 +141,7 @@ struct WebSocketClient::Connection : std::enable_shared_from_this<WebSocketClien
   tcp::resolver resolver;
   boost::beast::websocket::stream<boost::beast::tcp_stream> stream;
   boost::beast::flat_buffer buffer;
-  std::deque<std::string> out;  // in the thread
+  std::deque<Message> out;  // in the thread
 
   std::mutex mutex;  // of what follows
   std::condition_variable changed;
@@ -172,8 +173,15 @@ WebSocketClient::~WebSocketClient() {
 }
 
 void WebSocketClient::send(std::string bytes) {
-  boost::asio::post(thread_->context,
-                    [c = connection_, bytes = std::move(bytes)]() mutable { c->write(std::move(bytes)); });
+  boost::asio::post(thread_->context, [c = connection_, bytes = std::move(bytes)]() mutable {
+    c->write({std::move(bytes), false});
+  });
+}
+
+void WebSocketClient::send_text(std::string text) {
+  boost::asio::post(thread_->context, [c = connection_, text = std::move(text)]() mutable {
+    c->write({std::move(text), true});
+  });
 }
 
 WebSocketClient::Message WebSocketClient::receive(double seconds) {

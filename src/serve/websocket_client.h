@@ -40,6 +40,8 @@ class WebSocketClient {
   WebSocketClient& operator=(const WebSocketClient&) = delete;
 
   void send(std::string bytes);
+  /// Of a protocol whose messages are texts.
+  void send_text(std::string text);
   /// The next message. Throws Error where the connection ends, or none has come after `seconds`, without the server's name.
   Message receive(double seconds);
 

@@ -376,12 +376,13 @@ class GenesisExamples(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "ddp.py")
             path.write_text(text)
-            done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", path, "--steps", "201",
+            done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", path, "--steps", "401",
                                    "--n_envs", "16"], capture_output=True, text=True, timeout=300)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         losses = [float(line.split("=")[1]) for line in done.stdout.splitlines() if "loss =" in line]
-        self.assertEqual(len(losses), 3, done.stdout)
-        self.assertLess(losses[2], losses[0])
+        self.assertEqual(len(losses), 5, done.stdout)
+        # In the first hundred steps the arm falls, away from what was learnt; then the model learns where it lies.
+        self.assertLess(losses[4], 0.5 * losses[1], losses)
 
 if __name__ == "__main__":
     unittest.main()

@@ -16,6 +16,9 @@
 #include "sim/cuda/engine.h"
 #include "sim/cuda/runner.h"
 #include "sim/engine_plan.h"
+#if defined(COHORT_GPU_TEAM)
+#include "sim/host_cuda/host_cuda.h"
+#endif
 #include "sim/model.h"
 #include "sim/models.h"
 #include "sim/scene.h"
@@ -86,7 +89,10 @@ class SimOnGpu : public ::testing::Test {
 class BitsOnGpu : public SimOnGpu, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(BitsOnGpu, AreTheScalarEnginesForEveryBatchSize) {
-#if defined(COHORT_HOST_CUDA)
+#if defined(COHORT_GPU_TEAM)
+  // The engine without teams is compared at more sizes.
+  constexpr int kMost = 40, kSteps = 50, kSizes[] = {kMost};
+#elif defined(COHORT_HOST_CUDA)
   // Three blocks, on a device of two workspaces.
   constexpr int kMost = 70, kSteps = 100, kSizes[] = {7, kMost};
 #else
@@ -190,6 +196,23 @@ TEST_F(SimOnGpu, ALargeTreeHasTheScalarEnginesBitsForEveryRowSpaceThatIsGiven) {
     EXPECT_TRUE(same_bits(result[1], result[0])) << rows << " rows";
   }
 }
+
+#if defined(COHORT_GPU_TEAM)
+TEST_F(SimOnGpu, TeamsOfThreadsSolveMostOfWhatIsSolvedInAccelerations) {
+  const long long before = host_cuda::solved_by_teams();
+  Scene scene(options_on(true));
+  scene.add_entity(model_of("pile.xml"));
+  scene.build(40);
+  long long solved = 0;
+  for (int s = 0; s < 60; ++s) {
+    scene.step();
+    const ArrayView used = scene.host_view(Field::kSolverIterations);
+    for (int e = 0; e < 40; ++e) solved += static_cast<const std::int32_t*>(used.data)[e * used.strides[0]] > 0;
+  }
+  ASSERT_GT(solved, 0);
+  EXPECT_GT(2 * (host_cuda::solved_by_teams() - before), solved);
+}
+#endif
 
 TEST_F(SimOnGpu, ManyStepsInOneLaunchAreAsManyLaunches) {
   std::vector<float> result[2];

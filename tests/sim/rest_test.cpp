@@ -50,10 +50,12 @@ TEST(Rest, WhatIsPutDownIsAsStillAfterTwoSecondsAsInMujoco) {
 
 /// How far a box slides in a second on a slope that its friction holds it on: the farthest of many, which stand in
 /// lanes side by side, some of them turned.
-double slides(EngineKind engine, const char* cone, int condim, int noslip_iterations) {
+double slides(EngineKind engine, const char* cone, int condim, int noslip_iterations,
+              LaneWidth lanes = LaneWidth::kAuto) {
   constexpr int kBoxes = 20, kSlidingSteps = 500;
   SceneOptions options;
   options.engine = engine;
+  options.lanes = lanes;
   Scene scene(options);
   scene.add_entity(
       Mjcf{.file = "",
@@ -98,6 +100,7 @@ TEST(Rest, WithoutSlipABoxOnASlopeStaysWhereFrictionHoldsItAndCreepsWithSlip) {
       // Of pyramids with more than two tangents, each has a share of the normal force only, and some creep stays.
       if (condim == 3 || cone[0] == 'e') EXPECT_LT(without, 0.02 * with);
       EXPECT_NEAR(without, mujoco, 0.05 * mujoco + 2e-6);
+      EXPECT_EQ(without, slides(EngineKind::kBatched, cone, condim, 5, LaneWidth::kScalar)) << "other bits alone";
     }
   }
 }

@@ -20,16 +20,26 @@ inline std::string chromium() {
   return "";
 }
 
+/// Ends the process whose number a file holds, when its own life ends.
+struct EndedProcess {
+  std::string pid_file;
+  ~EndedProcess() {
+    run_command("kill $(cat '" + pid_file + "'); for i in $(seq 200); do kill -0 $(cat '" + pid_file +
+                "') || break; sleep 0.05; done");
+  }
+};
+
 class Browser {
  public:
   /// folder: for its profile.
-  explicit Browser(const std::string& name, const std::filesystem::path& folder) : folder_(folder) {
+  explicit Browser(const std::string& name, const std::filesystem::path& folder)
+      : process_{(folder / "browser.pid").string()} {
     const std::string said = (folder / "browser.txt").string();
     run_command(
         format("{} --headless=new --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
                "--remote-debugging-port=0 --window-size=1000,700 --user-data-dir='{}' about:blank > '{}' 2>&1 & "
                "echo $! > '{}'; for i in $(seq 1200); do grep -q 'DevTools listening' '{}' && break; sleep 0.05; done",
-               name, (folder / "profile").string(), said, pid(), said));
+               name, (folder / "profile").string(), said, process_.pid_file, said));
     const std::string text = read_file(said);
     const std::size_t begin = text.find("ws://");
     COHORT_THROW_UNLESS(begin != std::string::npos, "{} does not start: {}", name, text);
@@ -40,10 +50,6 @@ class Browser {
     session_ = ask("Target.attachToTarget", {{"targetId", target.at("targetId")}, {"flatten", true}}).at("sessionId");
     for (const char* domain : {"Runtime", "Log", "Network", "Page"})
       ask(std::string(domain) + ".enable", nlohmann::json::object());
-  }
-  ~Browser() {
-    run_command("kill $(cat '" + pid() + "'); for i in $(seq 200); do kill -0 $(cat '" + pid() +
-                "') || break; sleep 0.05; done");
   }
   Browser(const Browser&) = delete;
   Browser& operator=(const Browser&) = delete;
@@ -64,12 +70,10 @@ class Browser {
   const std::vector<std::string>& requests() const { return requests_; }
 
  private:
-  std::string pid() const { return (folder_ / "browser.pid").string(); }
-
   nlohmann::json ask(const std::string& method, const nlohmann::json& parameters) {
     nlohmann::json message{{"id", ++id_}, {"method", method}, {"params", parameters}};
     if (!session_.empty()) message["sessionId"] = session_;
-    socket_->send(message.dump());
+    socket_->send_text(message.dump());
     for (;;) {
       const nlohmann::json m = nlohmann::json::parse(socket_->receive(300).bytes);
       if (m.value("id", 0) == id_) {
@@ -84,7 +88,7 @@ class Browser {
     }
   }
 
-  std::filesystem::path folder_;
+  EndedProcess process_;
   std::optional<serve::WebSocketClient> socket_;
   std::string session_;
   int id_ = 0;

@@ -92,8 +92,9 @@ class CountedSteps {
     options.row_space = s.row_space;
     engine_ = make_cpu_engine(import_model(mjb), s.envs, options);
     view_ = planned_view(model_, s.row_space, 0);
-    COHORT_THROW_UNLESS(!view_.delayed_sensors && view_.ndelay == 0 && !view_.adhesion,
-                        "{}: a model with delays or adhesion is not counted", s.file);
+    COHORT_THROW_UNLESS(
+        !view_.delayed_sensors && view_.ndelay == 0 && !view_.adhesion && view_.option.noslip_iterations == 0,
+        "{}: a model with delays, adhesion or noslip iterations is not counted", s.file);
     if (s.keyframe >= 0) start_at_keyframe();
     take_memory();
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include "sim/cuda/lane.h"
 #include "sim/cuda/runner.h"
+#include "sim/cuda/team.h"
 #include "sim/kernels/collide/convex/search_space.h"
 #include "sim/kernels/step.h"
 

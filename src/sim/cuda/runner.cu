@@ -25,7 +25,10 @@ __global__ void __launch_bounds__(kLanes, kWarpsAtOnce)
   extern __shared__ float hot[];
   const int lane = static_cast<int>(threadIdx.x);
   BlockSpace<GpuLane> space;
-  prepare(m, plan, workspace + blockIdx.x * plan.bytes, hot, lane, space);
+#if !defined(__CUDA_ARCH__)
+  if (kTeamThreads > 0) host_shared_memory = hot;
+#endif
+  prepare(m, plan, workspace + blockIdx.x * plan.bytes, hot + kTeamShare, lane, space);
   for (int block = static_cast<int>(blockIdx.x); block < d.n_pad / kLanes; block += static_cast<int>(gridDim.x)) {
     const int env = block * kLanes + lane;
     for (int s = 0; s < steps; ++s) {
@@ -114,8 +117,9 @@ unsigned blocks_for(int envs) {
   return static_cast<unsigned>((envs - 1) / kThreads + 1);
 }
 
-size_t hot_bytes(int hot_per_lane) {
-  return sizeof(float) * kLanes * static_cast<size_t>(hot_per_lane);
+/// Shared memory of a block: what its teams solve in, and the hot values of its lanes.
+size_t shared_bytes(int hot_per_lane) {
+  return sizeof(float) * (static_cast<size_t>(kTeamShare) + kLanes * static_cast<size_t>(hot_per_lane));
 }
 
 /// A number from the environment, for measuring; otherwise `value`.
@@ -146,10 +150,11 @@ const char* plan_with_shared_memory(int device, const ModelView& m, int warps, B
   if (const char* why = shared_memory_of(device, shared)) return why;
   int bytes = shared.all / 8 * 7 / warps - shared.reserved;
   if (bytes > shared.of_block) bytes = shared.of_block;
-  const int most = bytes > 0 ? bytes / static_cast<int>(hot_bytes(1)) : 0;
+  bytes -= static_cast<int>(shared_bytes(0));
+  const int most = bytes > 0 ? bytes / static_cast<int>(sizeof(float) * kLanes) : 0;
   const int wanted = measured_with("COHORT_GPU_HOT", most);
   out = plan_block(m, wanted < most ? wanted : most);
-  const long long used = warps * (static_cast<long long>(hot_bytes(out.hot_per_lane)) + shared.reserved);
+  const long long used = warps * (static_cast<long long>(shared_bytes(out.hot_per_lane)) + shared.reserved);
   const int percent = static_cast<int>((100 * used + shared.all - 1) / shared.all);
   out.carveout = measured_with("COHORT_GPU_CARVEOUT", percent < 100 ? percent : 100);
   // A block has no more than 48 KiB unless it may ask for more.
@@ -172,7 +177,7 @@ cudaError_t launch_blocks(const Batch& batch, int steps) {
   const cudaError_t status =
       cudaFuncSetAttribute(block_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, batch.block.carveout);
   if (status != cudaSuccess) return status;
-  return launch(batch, grid_of(batch), kLanes, hot_bytes(batch.block.hot_per_lane), block_kernel, batch.model,
+  return launch(batch, grid_of(batch), kLanes, shared_bytes(batch.block.hot_per_lane), block_kernel, batch.model,
                 batch.data, static_cast<char*>(batch.workspace), batch.block, steps);
 }
 
@@ -226,7 +231,7 @@ const char* workspace_need(int device, const ModelView& m, int blocks, Workspace
   out.local_bytes = static_cast<unsigned long long>(figures.localSizeBytes) * static_cast<unsigned long long>(threads) *
                     static_cast<unsigned long long>(multiprocessors);
   if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&warps, block_kernel, kLanes,
-                                                                           hot_bytes(out.block.hot_per_lane)))) {
+                                                                           shared_bytes(out.block.hot_per_lane)))) {
     return why;
   }
   out.blocks_at_once = multiprocessors * (warps > 0 ? warps : 1);

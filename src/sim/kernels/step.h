@@ -199,7 +199,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   const bool leaves = last && d.left != 0;
   b.c.contacts_are_read = (leaves && (d.left & kLeftOfRows) != 0) || m.delayed_sensors != 0;
   b.c.rows_are_read = b.c.contacts_are_read || m.option.noslip_iterations > 0;
-  if (!any(b.c.live)) return;
+  if (!BlockSolver<L>::any_of_block(b.c.live)) return;
   load_block<L>(m, d, envs, b);
   const StepCounts<L> counts = step_states<L>(m, b, load_of<L>(d.time, envs));
   const typename L::M ok = end_step<L>(m, d, envs, b, counts);

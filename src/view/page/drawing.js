@@ -91,6 +91,7 @@ class Drawing {
     this.haze = this.program(kSkyVertexShader, kHazeShader);
     this.mirrors = true;
     this.nothing = gl.createVertexArray();
+    gl.depthFunc(gl.LEQUAL);  // of geoms that coincide the last one is seen, as with the ray caster
     this.groups = [];
     this.marks = [];
     this.picked = null;
@@ -253,6 +254,21 @@ class Drawing {
     gl.enable(gl.DEPTH_TEST);
   }
 
+  /**
+   * Level floors with an end that stand on the world and overlap those of other environments would flicker: one that is as
+   * wide as all together is drawn instead of them. Nothing where that is not so.
+   */
+  commonFloor(g, envs, places) {
+    if (g.shape !== 'plane' || g.endless || envs.length < 2 || this.scene.moving.includes(g.link) || g.size[0] <= 0 || g.size[1] <= 0) return null;
+    const up = turned(quatProduct(this.scene.quat(envs[0], g.link), g.quat), [0, 0, 1]);
+    if (up[2] < 0.9999) return null;
+    const all = envs.map(places), ends = [0, 1].map((k) => [Math.min(...all.map((p) => p[k])), Math.max(...all.map((p) => p[k]))]);
+    const next = Math.min(...all.slice(1).map((p) => Math.max(Math.abs(p[0] - all[0][0]), Math.abs(p[1] - all[0][1]))));
+    if (next >= 2 * Math.min(g.size[0], g.size[1])) return null;
+    const more = Math.hypot(ends[0][1] - ends[0][0], ends[1][1] - ends[1][0]) / 2;
+    return { geom: { ...g, size: [g.size[0] + more, g.size[1] + more, g.size[2]] }, place: ends.map(([low, high]) => (low + high) / 2) };
+  }
+
   /** Which geoms of which environments are drawn, and where these stand: shown(geom), places(env) as x and y. */
   arrange(envs, places, shown) {
     const gl = this.gl, groups = new Map();
@@ -261,13 +277,14 @@ class Drawing {
     this.scene.geoms.forEach((g, number) => {
       if (!shown(g)) return;
       const clear = g.rgba[3] < 0.995;
-      for (const env of g.endless ? envs.slice(0, 1) : envs) {
+      const wide = this.commonFloor(g, envs, places);
+      for (const env of g.endless || wide ? envs.slice(0, 1) : envs) {
         // What is blended is sorted, so each of it is by itself.
         const key = `${g.mesh === undefined ? g.shape : g.mesh}|${g.texture}|${clear ? `${env} ${number}` : ''}`;
         if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], numbers: new Set(), plane: g.shape === 'plane',
           mesh: g.mesh !== undefined });
         groups.get(key).numbers.add(number);
-        groups.get(key).values.push(...this.instance(g, env, number, places(env)));
+        groups.get(key).values.push(...(wide ? this.instance(wide.geom, env, number, wide.place) : this.instance(g, env, number, places(env))));
       }
     });
     this.groups = [...groups.values()];

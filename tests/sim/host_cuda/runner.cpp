@@ -13,3 +13,11 @@ float hot[(96 << 10) / sizeof(float)];
 
 }  // namespace
 }  // namespace cohort::sim::cuda
+
+namespace cohort::host_cuda {
+
+long long solved_by_teams() {
+  return sim::cuda::host_solutions;
+}
+
+}  // namespace cohort::host_cuda

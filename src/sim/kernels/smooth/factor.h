@@ -2,14 +2,22 @@
 /// L' D L with L unit lower triangular, rows eliminated from the last (Featherstone 2008, section 6.5). A pattern may
 /// hold more than the matrix needs: entries that are zero contribute zeros and leave the others' bits alone.
 #pragma once
+#include "sim/kernels/lane/team.h"
 #include "sim/kernels/lane/workspace.h"
 
 namespace cohort::sim {
 
 /// Columns of row i: cols[start[i]] .. cols[start[i + 1] - 1], rising, the last one i itself.
-template <class L>
+template <class L, bool kOfTeam = kIsTeam<L>>
 struct Pattern {
   IndexPtr<L> cols, start;
+};
+/// For a team: of no more than 64 rows, each of which has its columns as bits as well.
+template <class L>
+struct Pattern<L, true> {
+  IndexPtr<L> cols, start;
+  const unsigned long long* bits;
+  COHORT_DEVICE bool has(int row, int column) const { return (bits[row] >> column & 1) != 0; }
 };
 
 /// True when row i has the columns of row i - 1, and itself: then both are taken together, which halves the reading and
@@ -191,9 +199,39 @@ COHORT_LANE void factor_with(int begin, int n, Pattern<L> p, typename L::Ptr a, 
   }
 }
 
+/// factor_with pivot by pivot: what a row takes from the others is one entry a thread.
+template <class L, class Inverse>
+COHORT_LANE void factor_by_team(int begin, int n, Pattern<L> p, typename L::Ptr a, Inverse inverse_of) {
+  using V = typename L::V;
+  for (int i = n - 1; i >= begin; --i) {
+    const auto row = a + triangle(i, 0);
+    const IndexPtr<L> cols = p.cols + p.start[i];
+    const int count = p.start[i + 1] - 1 - p.start[i];
+    const V inverse = inverse_of(i, row[i]);
+    each<L>(count * (count + 1) / 2, [&](int k) {
+      const TrianglePlace at(k);
+      const int j = cols[at.row], e = cols[at.column];
+      const auto entry = a + triangle(j, e);
+      entry[0] = fma(-(row[j] * inverse), row[e], entry[0]);
+    });
+    each<L>(count + 1, [&](int k) {
+      if (k < count) {
+        row[cols[k]] = row[cols[k]] * inverse;
+      } else {
+        row[i] = inverse;
+      }
+    });
+  }
+}
+
 template <class L>
 COHORT_KERNEL void factor_in_place(int n, Pattern<L> p, typename L::Ptr a, int begin = 0) {
-  factor_with<L>(begin, n, p, a, [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; });
+  const auto inverse_of = [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; };
+  if constexpr (kIsTeam<L>) {
+    factor_by_team<L>(begin, n, p, a, inverse_of);
+  } else {
+    factor_with<L>(begin, n, p, a, inverse_of);
+  }
 }
 
 /// The same for a = M + J' D J, where `mass` is M's factor. No pivot is less than M's; where rounding says so, because
@@ -202,10 +240,15 @@ COHORT_KERNEL void factor_in_place(int n, Pattern<L> p, typename L::Ptr a, int b
 template <class L>
 COHORT_KERNEL void factor_hessian(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr mass) {
   using V = typename L::V;
-  factor_with<L>(0, n, p, a, [&](int i, V pivot) {
+  const auto inverse_of = [&](int i, V pivot) {
     const V most = mass[triangle(i, i)];
     return select(pivot * most > V(0.5f), V(1.0f) / pivot, most);
-  });
+  };
+  if constexpr (kIsTeam<L>) {
+    factor_by_team<L>(0, n, p, a, inverse_of);
+  } else {
+    factor_with<L>(0, n, p, a, inverse_of);
+  }
 }
 
 /// Both halves of solve_in_place for the run of rows that begins at `first`.
@@ -243,9 +286,29 @@ COHORT_LANE void solve_run_on(int first, Pattern<L> p, typename L::Ptr a, typena
   });
 }
 
-/// x := H^-1 x; of the rows that were factored.
+/// solve_in_place by a team: a row at a time gives to the others, an entry a thread.
 template <class L>
-COHORT_KERNEL void solve_in_place(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
+COHORT_LANE void solve_by_team(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin) {
+  using V = typename L::V;
+  for (int i = n - 1; i >= begin; --i) {
+    const auto row = a + triangle(i, 0);
+    const IndexPtr<L> cols = p.cols + p.start[i];
+    const V xi = x[i];
+    each<L>(p.start[i + 1] - 1 - p.start[i], [&](int k) { x[cols[k]] = fma(-row[cols[k]], xi, x[cols[k]]); });
+  }
+  each<L>(n - begin, [&](int i) { x[begin + i] = x[begin + i] * a[triangle(begin + i, begin + i)]; });
+  for (int j = begin; j + 1 < n; ++j) {
+    const V known = x[j];
+    each<L>(n - 1 - j, [&](int k) {
+      const int i = j + 1 + k;
+      if (p.has(i, j)) x[i] = fma(-a[triangle(i, j)], known, x[i]);
+    });
+  }
+}
+
+/// The same with the rows that a thread takes together.
+template <class L>
+COHORT_LANE void solve_with(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin) {
   using V = typename L::V;
   for (int i = n - 1; i >= begin; --i) {
     if (ends_run(p, i, begin)) {
@@ -299,6 +362,16 @@ COHORT_KERNEL void solve_in_place(int n, Pattern<L> p, typename L::Ptr a, typena
   }
 }
 
+/// x := H^-1 x; of the rows that were factored.
+template <class L>
+COHORT_KERNEL void solve_in_place(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
+  if constexpr (kIsTeam<L>) {
+    solve_by_team<L>(n, p, a, x, begin);
+  } else {
+    solve_with<L>(n, p, a, x, begin);
+  }
+}
+
 /// The step of multiply_symmetric for the run of rows that begins at `first`.
 template <class L>
 COHORT_LANE void multiply_run(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
@@ -327,9 +400,22 @@ COHORT_LANE void multiply_run(int first, Pattern<L> p, typename L::Ptr a, typena
   rising<0, kRun>([&](auto r) { y[first + r] = sum[r]; });
 }
 
-/// y := H x for an unfactored matrix; y and x do not overlap.
+/// multiply_symmetric by a team: a row a thread.
 template <class L>
-COHORT_KERNEL void multiply_symmetric(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+COHORT_LANE void multiply_by_team(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+  each<L>(n, [&](int i) {
+    const auto row = a + triangle(i, 0);
+    typename L::V sum = row[i] * x[i];
+    for (int k = p.start[i]; k + 1 < p.start[i + 1]; ++k) sum = fma(row[p.cols[k]], x[p.cols[k]], sum);
+    for (int below = i + 1; below < n; ++below) {
+      if (p.has(below, i)) sum = fma(a[triangle(below, i)], x[below], sum);
+    }
+    y[i] = sum;
+  });
+}
+/// The same with the rows that a thread takes together.
+template <class L>
+COHORT_LANE void multiply_with(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   for (int i = 0; i < n; ++i) {
     if (i + kRun <= n && ends_run(p, i + kRun - 1, i)) {
@@ -368,9 +454,19 @@ COHORT_KERNEL void multiply_symmetric(int n, Pattern<L> p, typename L::Ptr a, ty
   }
 }
 
+/// y := H x for an unfactored matrix; y and x do not overlap.
+template <class L>
+COHORT_KERNEL void multiply_symmetric(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+  if constexpr (kIsTeam<L>) {
+    multiply_by_team<L>(n, p, a, x, y);
+  } else {
+    multiply_with<L>(n, p, a, x, y);
+  }
+}
+
 template <class L>
 COHORT_LANE void copy_matrix(int n, Pattern<L> p, typename L::Ptr from, typename L::Ptr to) {
-  for (int i = 0; i < n; ++i) {
+  each<L>(n, [&](int i) {
     const auto row = from + triangle(i, 0), to_row = to + triangle(i, 0);
     const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - p.start[i];
@@ -381,7 +477,7 @@ COHORT_LANE void copy_matrix(int n, Pattern<L> p, typename L::Ptr from, typename
       to_row[j1] = x1, to_row[j2] = x2;
     }
     if (k < count) to_row[cols[k]] = row[cols[k]];
-  }
+  });
 }
 
 }  // namespace cohort::sim
