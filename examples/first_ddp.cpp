@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
   const int epochs = argc > 2 ? std::atoi(argv[2]) : 20;
 
   // Which process is this, which device is its own, and who are the others?
-  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const rank::Environment environment = rank::read_environment();
   const DeviceId id = initialise({.backend = default_backend(), .local_rank = environment.local_rank}).device;
   if (id.kind == DeviceKind::kCuda) dist::load_cuda_plugin();  // before LibTorch is asked for a GPU
   const c10::Device device = tensors::to_torch_device(id);

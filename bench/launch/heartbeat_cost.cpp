@@ -1,5 +1,5 @@
 // What a rank's signs of life cost a training step: the beats in the page that `cohort launch` watches
-// (launch/rank_page.h) and the status file that `cohort top` reads (train/rank_beats.h).
+// (rank/page.h) and the status file that `cohort top` reads (run/rank_beats.h).
 //
 //   bench_heartbeat_cost --steps 3000 --rounds 5
 //
@@ -26,9 +26,9 @@
 #include "comparison.h"
 #include "core/files.h"
 #include "dist/recovery.h"
-#include "launch/rank_page.h"
 #include "parallel/single_device.h"
 #include "program.h"
+#include "rank/page.h"
 #include "run/rank_beats.h"
 #include "train/loop.h"
 #include "train/rank_memory.h"
@@ -103,13 +103,16 @@ Trained train_once(std::int64_t width, std::int64_t batch, std::int64_t steps, d
     return torch::mse_loss(net.three(h), b.at("y"));
   };
   job.recovery = recovery;
-  if (beats) job.beat = beats->observer();
-  const std::uint64_t before = recovery ? launch::own_rank_page()->beats() : 0;
+  job.beat = [recovery, file = beats ? beats->observer() : rank::BeatObserver()](
+                 const rank::Beat& beat, const std::function<rank::Totals()>& totals) {
+    if (recovery) recovery->say(beat.phase, beat.step);
+    if (file) file(beat, totals);
+  };
+  const std::uint64_t before = recovery ? rank::own_page()->beats() : 0;
   const auto begin = Clock::now();
   train::TrainLoop(settings, std::move(job)).run();
   Trained result{.step_s = seconds_since(begin) / static_cast<double>(steps)};
-  if (recovery)
-    result.beats = static_cast<double>(launch::own_rank_page()->beats() - before) / static_cast<double>(steps);
+  if (recovery) result.beats = static_cast<double>(rank::own_page()->beats() - before) / static_cast<double>(steps);
   return result;
 }
 
@@ -124,29 +127,32 @@ int measure(int argc, char** argv) {
   if (!options.parse(argc, argv)) return options.exit_code();
   at::set_num_threads(1);
   // As a rank of `cohort launch` has it.
-  const auto of_agent = launch::RankPage::make(false);
+  const auto of_agent = rank::Page::make(false);
   ::setenv("COHORT_RANK_PAGE", std::to_string(::dup(of_agent->descriptor())).c_str(), 1);
   const auto recovery = dist::Recovery::of_this_process();
   const TemporaryFolder run_folder("cohort-heartbeat-");
-  const monitor::RankStatus who{.rank = 0, .world_size = 1, .job = "bench", .device = "cpu"};
+  const rank::Status who{.rank = 0, .world_size = 1, .job = "bench", .device = "cpu"};
 
-  const double beat = cost_of([&] { recovery->say(launch::RankPhase::kTraining, 1); }, 2000000);
-  const double part = cost_of([&] { recovery->set_part(launch::StepPart::kBackward); }, 2000000);
+  const double beat = cost_of([&] { recovery->say(rank::Phase::kTraining, 1); }, 2000000);
+  const double part = cost_of([&] { recovery->set_part(rank::StepPart::kBackward); }, 2000000);
   double observe = 0, write = 0;
   {
     run::RankBeats beats(run_folder.path(), who);
-    const run::BeatObserver observer = beats.observer();
-    const std::function<run::RankTotals()> totals = [] {
-      return run::RankTotals{.host_bytes = train::resident_bytes()};
-    };
-    observer({.state = "training", .step = 1}, totals);
+    const rank::BeatObserver observer = beats.observer();
+    const std::function<rank::Totals()> totals = [] { return rank::Totals{.host_bytes = train::resident_bytes()}; };
+    observer({.phase = rank::Phase::kTraining, .step = 1}, totals);
     // Some of the calls write, once a second, as in a training; the shortest of ten stretches has none.
-    observe = cost_of([&] { observer({.state = "training", .step = 1}, totals); }, 100000);
+    observe = cost_of([&] { observer({.phase = rank::Phase::kTraining, .step = 1}, totals); }, 100000);
     for (int i = 0; i < 10; ++i)
-      observe = std::min(observe, cost_of([&] { observer({.state = "training", .step = 1}, totals); }, 100000));
+      observe =
+          std::min(observe, cost_of([&] { observer({.phase = rank::Phase::kTraining, .step = 1}, totals); }, 100000));
     bool odd = false;  // each change of state is written
-    write = cost_of([&] { observer({.state = (odd = !odd) ? "saving" : "training", .step = 1}, totals); }, 2000);
-    beats.end("finished");
+    write = cost_of(
+        [&] {
+          observer({.phase = (odd = !odd) ? rank::Phase::kCheckpoint : rank::Phase::kTraining, .step = 1}, totals);
+        },
+        2000);
+    beats.end(rank::Phase::kFinished);
   }
 
   std::vector<double> with, without;
@@ -154,7 +160,7 @@ int measure(int argc, char** argv) {
   for (int i = -1; i < rounds; ++i) {
     run::RankBeats beats(run_folder.path(), who);
     const Trained watched = train_once(width, batch, steps, recovery.get(), &beats);
-    beats.end("finished");
+    beats.end(rank::Phase::kFinished);
     const Trained alone = train_once(width, batch, steps, nullptr, nullptr);
     if (i < 0) continue;  // the first warms up
     with.push_back(watched.step_s);

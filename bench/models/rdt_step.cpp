@@ -29,6 +29,7 @@
 #include "peer.h"
 #include "policies/rdt/rdt.h"
 #include "program.h"
+#include "tensors/convert.h"
 #include "tensors/processor.h"
 #include "train/gradient_checkpoint.h"
 #include "train/loop.h"
@@ -182,7 +183,7 @@ int run_rank(const std::string& which, std::int64_t batch_size, int steps, int z
    private:
     parallel::Batch batch_;
   };
-  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const rank::Environment environment = rank::read_environment();
   const RdtSize size = rdt_size(which);
   const auto rdt = std::make_shared<models::Rdt>(size.network, size.patches);
   models::initialise(*rdt, 0);
@@ -253,7 +254,7 @@ int measure(int argc, char** argv) {
 
   const DeviceId device_id = parse_device(device_name);
   dist::check_device(device_id);
-  const at::Device device = parallel::to_torch(device_id);
+  const at::Device device = tensors::to_torch_device(device_id);
   COHORT_THROW_UNLESS(is_rdt || device.is_cpu(), "--device {}: the encoders are compared on the CPU", device_name);
   if (device.is_cuda()) dist::load_cuda_plugin().set_device(device_id.index);
   std::optional<bench::Peer> peer;

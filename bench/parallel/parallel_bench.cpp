@@ -55,7 +55,7 @@ int run(int argc, char** argv) {
   const int replicas = argc > 4 ? std::atoi(argv[4]) : 1;
   torch::set_num_threads(replicas);  // one per replica
 
-  const auto env = dist::read_rank_environment();
+  const auto env = rank::read_environment();
   const auto model = bench.make();
   std::shared_ptr<dist::Group> group;
   std::unique_ptr<parallel::Strategy> strategy;

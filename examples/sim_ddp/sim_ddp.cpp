@@ -55,7 +55,7 @@ int main(int argc, char** argv) try {
   const int steps = argc > 2 ? std::atoi(argv[2]) : 400;
 
   // Which process is this, which device is its own, and who are the others? (gs.init, LOCAL_RANK, init_process_group)
-  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const rank::Environment environment = rank::read_environment();
   const DeviceId id =
       initialise(
           {.backend = default_backend(), .local_rank = environment.local_rank, .cuda_unusable = sim::cuda_unusable()})

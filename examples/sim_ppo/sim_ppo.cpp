@@ -32,7 +32,7 @@ int main(int argc, char** argv) try {
 
   // Which process is this, and who are the others? (LOCAL_RANK, init_process_group)
   at::set_num_threads(1);
-  const std::shared_ptr<dist::Group> group = dist::Group::create(dist::read_rank_environment());
+  const std::shared_ptr<dist::Group> group = dist::Group::create(rank::read_environment());
   rl::GroupRanks ranks(group);
   const rl::Shares shares = rl::share_environments(environments, kSteps, settings.num_mini_batches, ranks);
 

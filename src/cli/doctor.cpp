@@ -1,19 +1,16 @@
 // `cohort doctor`: what is wrong with this machine, or with a run.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include <unistd.h>
-
 #include "cli/child_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/train_measure.h"
 #include "doctor/disk_speed.h"
 #include "doctor/examination.h"
 #include "doctor/training_speed.h"
@@ -39,7 +36,7 @@ int nodes_of(const DoctorArguments& arguments, const doctor::Case& c) {
     if (const auto value = c.variable(name)) nodes = std::max(nodes, std::atoi(value->c_str()));
   if (c.run) {
     std::set<std::string> hosts;
-    for (const monitor::RankStatus& rank : c.run->ranks) hosts.insert(rank.host);
+    for (const rank::Status& rank : c.run->ranks) hosts.insert(rank.host);
     nodes = std::max(nodes, static_cast<int>(hosts.size()));
   }
   return nodes;
@@ -58,7 +55,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
 
 /// Loader alone and step alone, by cohort-train. Throws Error where that fails.
 doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const doctor::Case& c) {
-  std::vector<std::string> words{"--measure-parts"};
+  std::vector<std::string> words;
   if (!arguments.config.empty()) {
     words.push_back("--config=" + arguments.config);
   } else {
@@ -68,10 +65,10 @@ doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const d
     // Of its ranks each has a part of a global batch.
     if (!c.run->ranks.empty() && c.run->ranks[0].batch_size > 0 && c.run->setting("job") != "ppo" &&
         !sets(arguments.overrides, "train.batch_size") && !sets(arguments.overrides, "train.global_batch_size"))
-      words.push_back(format("--batch-of-rank={}", c.run->ranks[0].batch_size));
+      words.insert(words.begin(), format("--batch-of-rank={}", c.run->ranks[0].batch_size));
   }
   words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-  const ChildOutput child = run_and_read(sibling("cohort-train"), words);
+  const ChildOutput child = run_and_read(sibling(kMeasureParts), words);
   std::string said = child.err;
   while (!said.empty() && said.back() == '\n') said.pop_back();
   COHORT_THROW_UNLESS(child.code == 0, "loader and step were not measured: {}",
@@ -164,18 +161,6 @@ void print_text(const doctor::Examination& found, const std::optional<Measured>&
   for (const auto& [reason, checks] : reasons) std::printf("left out  %s: %s\n", checks.c_str(), reason.c_str());
 }
 
-/// As a rank of a job, the speed of what is between the ranks is measured; it is cohort-train that has it.
-[[noreturn]] void become_rank_measurement(bool json) {
-  const std::string path = sibling("cohort-train");
-  std::vector<std::string> words{path, "--measure-ranks"};
-  if (json) words.push_back("--json");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execv(path.c_str(), arguments.data());
-  throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
-}
-
 /// Puts settings where they belong, also without a run before them. Throws UsageError.
 void take_settings(DoctorArguments& arguments) {
   if (arguments.run.find('=') != std::string::npos && !std::filesystem::exists(arguments.run)) {
@@ -218,7 +203,7 @@ int run_doctor(const std::vector<std::string>& words) {
   if (const auto code = parse_arguments(app, words)) return *code;
   take_settings(arguments);
   if (const char* ranks = std::getenv("WORLD_SIZE"); arguments.measure && ranks && std::atoi(ranks) > 1)
-    become_rank_measurement(arguments.json);
+    become(kMeasureRanks, arguments.json ? std::vector<std::string>{"--json"} : std::vector<std::string>());
   COHORT_THROW_UNLESS(std::filesystem::is_directory(arguments.root), "--root={}: there is no such folder",
                       arguments.root);
   doctor::Case c = doctor::this_machine(arguments.root);

@@ -1,12 +1,7 @@
 // The front end: starts in milliseconds, because it links no LibTorch.
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 #include "cli/subcommand.h"
 #include "cohort_version.h"
@@ -25,26 +20,6 @@ std::string usage() {
          "\n`cohort help SUBCOMMAND` (or `cohort SUBCOMMAND --help`) explains one; `cohort version` prints the "
          "version;\n"
          "`cohort completion bash` and `cohort completion zsh` print what completes all of this in a shell.\n";
-}
-
-/// OpenMP's threads wait for each other by spinning, for 300,000 rounds where they are no more than the cores
-/// (libgomp's manual, GOMP_SPINCOUNT). On cores that other work uses too, the thread that spins holds up the one that
-/// it waits for. A thousand rounds bridge the gap between two operations; then it sleeps. libgomp reads this when it is
-/// loaded.
-void keep_waiting_short() {
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "1000", 0);
-}
-
-/// Replaces this process by the executable, so that signals reach the work itself.
-[[noreturn]] void become(const std::string& executable, std::vector<std::string> words) {
-  const std::string path = sibling(executable);
-  words.front() = path;  // what `ps` shows
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  keep_waiting_short();
-  ::execv(path.c_str(), arguments.data());
-  throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
 }
 
 int run(int argc, char** argv) {
@@ -66,8 +41,9 @@ int run(int argc, char** argv) {
   std::vector<std::string> names;
   for (const Subcommand& subcommand : subcommands()) {
     if (subcommand.name == first) {
-      if (!subcommand.executable.empty()) become(subcommand.executable, words);
-      return subcommand.run(std::vector<std::string>(words.begin() + 1, words.end()));
+      const std::vector<std::string> behind(words.begin() + 1, words.end());
+      if (!subcommand.executable.empty()) become(subcommand.executable, behind);
+      return subcommand.run(behind);
     }
     names.push_back(subcommand.name);
   }

@@ -8,9 +8,10 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/error.h"
-#include "launch/rank_environment.h"
+#include "rank/environment.h"
 
 namespace cohort::cli {
 namespace {
@@ -42,13 +43,12 @@ int run_predict(const std::vector<std::string>& words) {
   app.add_option("--data-set", settings.data_set,
                  "of the policy's data.paths: whose statistics, where each set has its own");
   if (const auto code = parse_arguments(app, words)) return *code;
-  const launch::RankEnvironment place =
-      launch::read_rank_environment(launch::process_variable, launch::StoreUse::kNone);
+  const rank::Environment place = rank::read_environment(rank::process_variable, rank::StoreUse::kNone);
   if (place.world_size > 1)
     throw UsageError(
         format("predict works in one process, and {} were started (from {}): each would write {}. Start "
                "it without the launcher, or with one process",
-               place.world_size, launch::to_string(place.source), settings.out.string()));
+               place.world_size, rank::to_string(place.source), settings.out.string()));
   const train::PredictReport report = train::predict_file(settings);
   std::printf("%s: %lld row(s) of %s by %s\n", settings.out.c_str(), static_cast<long long>(report.rows),
               report.job.c_str(), report.weights.c_str());
@@ -56,10 +56,7 @@ int run_predict(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-predict", "cohort predict", &run_predict);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort predict", [&] { return cohort::cli::run_predict(std::vector<std::string>(argv + 1, argv + argc)); });
-}

@@ -18,7 +18,8 @@
 #include "cli/subcommand.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "launch/rank_environment.h"
+#include "rank/environment.h"
+#include "sim/kernels/lane/model_view.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
 
@@ -53,10 +54,11 @@ void check_together(const SimulateSettings& s) {
                "batched",
                s.contact_capacity));
   }
-  if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
-    throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
+  if (s.engine == "mujoco" && s.row_space >= 0) {
+    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
+                            s.row_space));
   }
-  check_exclusions(s.model, s.srdf, s.exclude);
+  check_file_options(s.model, s.file_options);
   if (s.model.empty()) {
     throw UsageError("MODEL is empty: name an MJCF or URDF file, or a compiled .cohort model");
   }
@@ -166,23 +168,20 @@ int run_simulate(const std::vector<std::string>& arguments) {
          "that the model's pairs of geoms can make")
       ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
+  app.add_option("--row-space", s.row_space,
+                 "environments with at most so many constraint rows, 0 to 64, are solved for the rows' forces; without "
+                 "it the model and the device decide. Equal numbers give equal bits on a CPU and on a CUDA device")
+      ->check(whole_number(0, sim::kMostRowSpaceRows));
   const CLI::Option* devices_option = app.add_option(
       "--devices", s.devices,
       "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
       "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
-  app.add_flag("--fixed-base", s.fixed_base, "URDF: the base link is part of the world");
-  app.add_option("--srdf", s.srdf,
-                 "URDF: the SRDF file whose disable_collisions are left out; without it the one beside MODEL, if any");
-  app.add_option("--exclude", s.exclude, "LINK:LINK, two links that do not collide; several times for more")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_file_options(app, s.file_options);
   if (const auto code = parse_arguments(app, without_tuples(arguments))) return *code;
   check_together(s);
   // --devices starts ranks, too.
-  const launch::RankEnvironment place =
-      launch::read_rank_environment(launch::process_variable, launch::StoreUse::kNone);
+  const rank::Environment place = rank::read_environment(rank::process_variable, rank::StoreUse::kNone);
   for (const std::string& note : place.notes) log::warning("{}", note);
   if (place.launched()) s.local_rank = place.local_rank;
   // Of --devices (which is among the arguments of its processes, too), or of a launcher.
@@ -190,7 +189,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
     take_share(s, place);
     if (s.summary.empty()) {
       log::info("rank {} of {} (from {}): environments {} to {}", place.rank, place.world_size,
-                launch::to_string(place.source), s.first_env, s.first_env + s.n_envs - 1);
+                rank::to_string(place.source), s.first_env, s.first_env + s.n_envs - 1);
     }
     const int here = place.local_world_size > 0 ? place.local_world_size : place.world_size;
     if (s.threads == 0) s.threads = threads_for(s.n_envs, here);

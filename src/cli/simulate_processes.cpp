@@ -94,7 +94,7 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
   return code;
 }
 
-void take_share(SimulateSettings& s, const launch::RankEnvironment& place) {
+void take_share(SimulateSettings& s, const rank::Environment& place) {
   const int whole = s.n_envs, size = place.world_size;
   if (whole < size) {
     throw UsageError(format("--n-envs {}: so few environments cannot be shared among {} processes", whole, size));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/simulate_run.h"
-#include "launch/rank_environment.h"
+#include "rank/environment.h"
 
 namespace cohort::cli {
 
@@ -18,6 +18,6 @@ int simulate_on(const std::vector<int>& devices, const SimulateSettings& s, cons
 
 /// Takes a process' share of the environments, contiguous by their global ids, and gives its files its number.
 /// Throws UsageError for fewer environments than processes.
-void take_share(SimulateSettings& s, const launch::RankEnvironment& place);
+void take_share(SimulateSettings& s, const rank::Environment& place);
 
 }  // namespace cohort::cli

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -27,6 +28,14 @@ namespace {
 std::map<std::string, Subcommand>& registry() {
   static std::map<std::string, Subcommand> all;
   return all;
+}
+
+/// OpenMP's threads wait for each other by spinning, for 300,000 rounds where they are no more than the cores
+/// (libgomp's manual, GOMP_SPINCOUNT). On cores that other work uses too, the thread that spins holds up the one that
+/// it waits for. A thousand rounds bridge the gap between two operations; then it sleeps. libgomp reads this when it is
+/// loaded.
+void keep_waiting_short() {
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
 }  // namespace
@@ -66,6 +75,19 @@ std::string sibling(const std::string& executable) {
   // The two that link no LibTorch.
   if (executable != "cohort" && executable != "cohort-data") check_wheel_parts(path);
   return path.string();
+}
+
+void become(const std::string& executable, const std::vector<std::string>& words) {
+  const std::string path = sibling(executable);
+  // The first is what `ps` shows.
+  std::vector<std::string> copies{path};
+  copies.insert(copies.end(), words.begin(), words.end());
+  std::vector<char*> arguments;
+  for (std::string& word : copies) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  keep_waiting_short();
+  ::execv(path.c_str(), arguments.data());
+  throw Error(format("cannot execute {}: {}", path, std::strerror(errno)));
 }
 
 int run_program(const std::string& name, const std::function<int()>& body) {

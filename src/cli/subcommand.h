@@ -33,6 +33,9 @@ std::string own_path();
 /// The path of an executable beside this one; throws Error saying how to build it when it is missing.
 std::string sibling(const std::string& executable);
 
+/// Replaces this process by the executable beside it, so that signals reach the work itself. Throws Error.
+[[noreturn]] void become(const std::string& executable, const std::vector<std::string>& words);
+
 /// Runs `body` as a program does: its return value is the exit code; an Error becomes its message on standard error,
 /// copies in the log's files and in the agent's error file (launch/error_file.h), and exit code 1, a UsageError exit
 /// code 2. Standard descriptors that are closed are opened first (core/standard_descriptors.h). For the main() of every

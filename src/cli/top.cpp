@@ -112,7 +112,7 @@ class Screen {
 void add_named(monitor::Snapshot& now, const std::vector<std::string>& runs) {
   for (const std::string& name : runs) {
     const fs::path run = fs::canonical(name);
-    for (monitor::RankStatus& status : monitor::read_rank_statuses(run / monitor::kRanksFolder)) {
+    for (rank::Status& status : rank::read_statuses(run / rank::kRanksFolder)) {
       const bool found = std::any_of(now.ranks.begin(), now.ranks.end(), [&](const monitor::LocalRank& other) {
         return other.status.pid == status.pid && other.status.started == status.started &&
                other.status.host == status.host;

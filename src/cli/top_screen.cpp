@@ -13,7 +13,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using monitor::GpuFigures;
 using monitor::LocalRank;
-using monitor::RankStatus;
 using monitor::Snapshot;
 
 constexpr const char* kUnknownText = "-";
@@ -117,20 +116,20 @@ std::vector<std::string> rank_lines(const Snapshot& now) {
   for (std::size_t begin = 0; begin < now.ranks.size();) {
     std::size_t end = begin;
     while (end < now.ranks.size() && now.ranks[end].run == now.ranks[begin].run) ++end;
-    const RankStatus& first = now.ranks[begin].status;
+    const rank::Status& first = now.ranks[begin].status;
     lines.push_back(
         format("{}: {}, {} of {} rank(s)", now.ranks[begin].run.string(), first.job, end - begin, first.world_size));
     std::vector<std::vector<std::string>> rows{{"rank", "device", "state", "step", "it/s", "samples/s", "data",
                                                 "others", "memory", "device memory", "cores", "beat", "left"}};
     for (; begin < end; ++begin) {
       const LocalRank& rank = now.ranks[begin];
-      const RankStatus& s = rank.status;
-      rows.push_back({format("{}", s.rank), s.device, s.state, format("{}/{}", s.step, s.total_steps),
+      const rank::Status& s = rank.status;
+      rows.push_back({format("{}", s.rank), s.device, to_string(s.phase), format("{}/{}", s.step, s.total_steps),
                       number_text(s.steps_per_s), number_text(s.samples_per_s, "", 0), share_text(s.data_s, s.step_s),
                       share_text(s.exchange_s, s.step_s), bytes_text(rank.rss > 0 ? rank.rss : s.host_bytes),
                       bytes_text(s.device_bytes), number_text(rank.cores),
                       s.ended() ? kUnknownText : number_text(std::max(0.0, now.time - s.time), " s ago"),
-                      format_duration(s.ended() ? RankStatus::kUnknown : s.seconds_left)});
+                      format_duration(s.ended() ? rank::Status::kUnknown : s.seconds_left)});
     }
     for (std::string& line : table(rows, 3)) lines.push_back("  " + std::move(line));
   }
@@ -202,7 +201,7 @@ std::string top_json(const Snapshot& now) {
   for (const GpuFigures& gpu : now.gpus) json["gpus"].push_back(json_of(gpu));
   json["ranks"] = Json::array();
   for (const LocalRank& rank : now.ranks) {
-    Json entry = Json::parse(monitor::to_json(rank.status));
+    Json entry = Json::parse(rank::to_json(rank.status));
     entry["run"] = rank.run.string();
     entry["resident_now"] = rank.rss;
     entry["cores"] = known(rank.cores);

@@ -9,9 +9,9 @@
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
-#include "dist/rank_environment.h"
 #include "eval/training_rollouts.h"
 #include "policies/recorded_pictures.h"
+#include "rank/environment.h"
 #include "report/metric_names.h"
 #include "rl/training.h"
 #include "tasks/registry.h"
@@ -24,7 +24,7 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
   COHORT_THROW_UNLESS(!r.task.empty(), "rollout.enabled=true: say which task, rollout.task=NAME (`cohort tasks`)");
   COHORT_THROW_UNLESS(r.n >= 1 && r.n_envs >= 1, "rollout.n={}, rollout.n_envs={}: each must be at least 1", r.n,
                       r.n_envs);
-  const int sharing = std::max(1, dist::read_rank_environment().local_world_size);
+  const int sharing = std::max(1, rank::read_environment().local_world_size);
   tasks::TaskSettings task_settings{.n_envs = static_cast<int>(std::min<std::int64_t>(r.n_envs, r.n)),
                                     .threads = std::max(1, available_cores() / sharing),
                                     .overrides = r.task_settings};

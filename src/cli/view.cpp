@@ -17,6 +17,7 @@
 #include "cli/shown_data.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -39,8 +40,9 @@ namespace fs = std::filesystem;
 struct ViewArguments {
   TaskArguments task;
   std::vector<std::string> policies;
-  std::string control = "hand", engine = "batched", keyframe, srdf, split = "whole";
-  bool fixed_base = false, paused = false;
+  std::string control = "hand", engine = "batched", keyframe, split = "whole";
+  FileOptions file_options;
+  bool paused = false;
   std::uint64_t seed = 0;
   view::LiveServerSettings server;
 };
@@ -98,11 +100,12 @@ void view_model(const ViewArguments& arguments, const std::string& model) {
   options.threads = std::max(1, arguments.task.settings.threads);
   options.seed = arguments.seed;
   options.report_stops = false;
+  options.exclude = exclusions(arguments.file_options.exclude);
   sim::Scene scene(options);
   if (model.ends_with(".cohort")) {
     scene.build_from_file(model, arguments.task.settings.n_envs);
   } else {
-    scene.add_entity(morph_of(model, arguments.fixed_base, arguments.srdf));
+    scene.add_entity(morph_of(model, arguments.file_options));
     scene.build(arguments.task.settings.n_envs);
   }
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
@@ -249,8 +252,7 @@ int run_view(const std::vector<std::string>& words) {
       ->check(CLI::IsMember({"random", "zero", "hold", "hand"}))
       ->capture_default_str();
   app.add_option("--keyframe", arguments.keyframe, "of a model: where it begins");
-  app.add_flag("--fixed-base", arguments.fixed_base, "of a URDF: the base link is part of the world");
-  app.add_option("--srdf", arguments.srdf, "of a URDF: the SRDF file whose disable_collisions are left out");
+  add_file_options(app, arguments.file_options);
   app.add_flag("--paused", arguments.paused, "does not play until it is told to");
   app.add_option("--first-seed,--first_seed", arguments.seed, "of the first episode, or of random controls")
       ->capture_default_str();
@@ -274,6 +276,7 @@ int run_view(const std::vector<std::string>& words) {
           format("--policy: {} is a model without a task; a task of it is a file that "
                  "docs/guide/task_files.md describes",
                  what));
+    check_file_options(what, arguments.file_options);
     view_model(arguments, what);
     return 0;
   }
@@ -300,10 +303,7 @@ int run_view(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-view", "cohort view", &run_view);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort view", [&] { return cohort::cli::run_view(std::vector<std::string>(argv + 1, argv + argc)); });
-}

@@ -80,6 +80,14 @@ std::string read_file(const fs::path& path) {
   }
 }
 
+std::optional<std::string> read_file_if_there(const fs::path& path) {
+  try {
+    return read_file(path);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)), target_(behind_links(path_)) {
   std::error_code error;
   const fs::file_status status = fs::status(target_, error);

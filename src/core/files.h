@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@ namespace cohort {
 
 /// Reads a whole file; throws Error with the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
+/// The same; none where it is not to be had: it is not there, may not be read, or goes while it is read, as a process's
+/// files in /proc do.
+std::optional<std::string> read_file_if_there(const std::filesystem::path& path);
 
 /// A file that is written piece by piece and appears under its name whole or not at all.
 ///

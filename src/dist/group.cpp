@@ -76,7 +76,7 @@ c10d::ReduceOp to_c10d(Reduction reduction) {
 }
 
 /// On which the other ranks reach this one. The way to the store is a way to them; a host's name may lead elsewhere.
-std::string own_address_for(const RankEnvironment& env) {
+std::string own_address_for(const rank::Environment& env) {
   return env.on_loopback() ? "127.0.0.1" : own_address_towards(env.master_addr);
 }
 
@@ -95,7 +95,7 @@ std::string tensor_to_bytes(const at::Tensor& tensor) {
 }  // namespace
 
 struct Group::Impl {
-  RankEnvironment env;
+  rank::Environment env;
   GroupOptions options;
   c10::intrusive_ptr<c10d::Store> store;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
@@ -137,7 +137,7 @@ struct Group::Impl {
 
 Group::Group() : impl_(std::make_unique<Impl>()) {}
 
-std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOptions& options) {
+std::shared_ptr<Group> Group::create(const rank::Environment& env, const GroupOptions& options) {
   // Not make_shared: the constructor is private.
   std::shared_ptr<Group> result(new Group());
   result->impl_->env = env;
@@ -148,7 +148,7 @@ std::shared_ptr<Group> Group::create(const RankEnvironment& env, const GroupOpti
 
 void Group::connect(milliseconds store_timeout) {
   Impl& self = *impl_;
-  const RankEnvironment& env = self.env;
+  const rank::Environment& env = self.env;
   const GroupOptions& options = self.options;
   const bool cuda = options.device.kind == DeviceKind::kCuda;
   const CudaPlugin* plugin = cuda ? &load_cuda_plugin() : nullptr;
@@ -199,7 +199,7 @@ void Group::connect(milliseconds store_timeout) {
     self.peers->refresh();
     const std::string shared = self.peers->shared_device();
     // NCCL_HOSTID makes NCCL believe in several hosts: the way to try several ranks on one GPU.
-    if (cuda && !shared.empty() && !process_variable("NCCL_HOSTID")) {
+    if (cuda && !shared.empty() && !rank::process_variable("NCCL_HOSTID")) {
       self.failure = shared;
       throw Error(
           format("{}, which NCCL refuses: start as many processes per node as it has GPUs, or give each its own with "
@@ -264,7 +264,7 @@ int Group::rank() const {
 int Group::world_size() const {
   return impl_->env.world_size;
 }
-const RankEnvironment& Group::environment() const {
+const rank::Environment& Group::environment() const {
   return impl_->env;
 }
 const GroupOptions& Group::options() const {

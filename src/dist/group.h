@@ -12,7 +12,7 @@
 
 #include "core/array_view.h"
 #include "core/error.h"
-#include "dist/rank_environment.h"
+#include "rank/environment.h"
 
 namespace c10d {
 class ProcessGroup;
@@ -37,7 +37,7 @@ enum class Reduction { kSum, kMean, kMax, kMin };
 class Group {
  public:
   /// Joins the job of `env`. Throws Error. With one process no network is used.
-  static std::shared_ptr<Group> create(const RankEnvironment& env, const GroupOptions& options = {});
+  static std::shared_ptr<Group> create(const rank::Environment& env, const GroupOptions& options = {});
   /// close(), with a limit of 30 s and warnings instead of exceptions; skipped after a failure or while an exception
   /// passes.
   ~Group();
@@ -46,7 +46,7 @@ class Group {
 
   int rank() const;
   int world_size() const;
-  const RankEnvironment& environment() const;
+  const rank::Environment& environment() const;
   const GroupOptions& options() const;
 
   /// In place, element by element. kMean needs a floating-point tensor. Any layout and shape, equal on all ranks.

@@ -41,13 +41,13 @@ bool is_tcp_connection(int fd) {
 }  // namespace
 
 std::unique_ptr<GroupBreaker> GroupBreaker::of_this_process(int generation) {
-  const launch::RankPage* page = launch::own_rank_page();
+  const rank::Page* page = rank::own_page();
   if (!page) return nullptr;
   return std::unique_ptr<GroupBreaker>(
-      new GroupBreaker(launch::RankPage::adopt(::dup(page->descriptor())), static_cast<std::uint32_t>(generation)));
+      new GroupBreaker(rank::Page::adopt(::dup(page->descriptor())), static_cast<std::uint32_t>(generation)));
 }
 
-GroupBreaker::GroupBreaker(std::unique_ptr<launch::RankPage> page, std::uint32_t generation)
+GroupBreaker::GroupBreaker(std::unique_ptr<rank::Page> page, std::uint32_t generation)
     : page_(std::move(page)), generation_(generation) {
   for_each_socket([this](int, std::uint64_t inode) { before_.insert(inode); });
   thread_ = std::thread([this] { watch(); });

@@ -10,25 +10,25 @@
 #include <thread>
 #include <unordered_set>
 
-#include "launch/rank_page.h"
+#include "rank/page.h"
 
 namespace cohort::dist {
 
 class GroupBreaker {
  public:
   /// From now until it is destroyed, shuts down every TCP connection that this process did not have before, once the
-  /// agent breaks groups of this generation (launch::RankPage::broken_below). Null where there is no agent of ours.
+  /// agent breaks groups of this generation (rank::Page::broken_below). Null where there is no agent of ours.
   static std::unique_ptr<GroupBreaker> of_this_process(int generation);
   ~GroupBreaker();
   GroupBreaker(const GroupBreaker&) = delete;
   GroupBreaker& operator=(const GroupBreaker&) = delete;
 
  private:
-  GroupBreaker(std::unique_ptr<launch::RankPage> page, std::uint32_t generation);
+  GroupBreaker(std::unique_ptr<rank::Page> page, std::uint32_t generation);
   void watch();
   void shut_down() const;
 
-  const std::unique_ptr<launch::RankPage> page_;  ///< a view of its own: the rank may map its one anew at any time
+  const std::unique_ptr<rank::Page> page_;  ///< a view of its own: the rank may map its one anew at any time
   const std::uint32_t generation_;
   std::unordered_set<std::uint64_t> before_;  ///< inodes of sockets that are not the group's
   std::mutex mutex_;

@@ -16,17 +16,17 @@ constexpr auto kConnect = std::chrono::seconds(20);
 
 }  // namespace
 
-Recovery::Recovery(launch::RankPage& page) : page_(page), replaces_(process_variable("COHORT_RECOVERY").has_value()) {}
+Recovery::Recovery(rank::Page& page) : page_(page), replaces_(rank::process_variable("COHORT_RECOVERY").has_value()) {}
 
 std::unique_ptr<Recovery> Recovery::of_this_process() {
-  launch::RankPage* const page = launch::own_rank_page();
+  rank::Page* const page = rank::own_page();
   return page ? std::unique_ptr<Recovery>(new Recovery(*page)) : nullptr;
 }
 
 bool Recovery::offered() const {
   return page_.offers_recovery();
 }
-void Recovery::say(launch::RankPhase phase, std::int64_t step) {
+void Recovery::say(rank::Phase phase, std::int64_t step) {
   page_.beat(phase, step);
 }
 void Recovery::set_ready(bool ready) {
@@ -48,7 +48,7 @@ std::string Recovery::note() const {
   return page_.note();
 }
 
-RankEnvironment Recovery::wait_to_join(RankEnvironment environment) {
+rank::Environment Recovery::wait_to_join(rank::Environment environment) {
   const std::optional<std::uint32_t> generation = page_.wait_for_generation();
   COHORT_THROW_UNLESS(generation, "rank {} was to take a dead rank's place, but the launcher ends the job",
                       environment.rank);
@@ -75,8 +75,8 @@ bool Recovery::rejoin(Group& group) {
 }
 
 bool Recovery::may_find_parked() const {
-  const auto round = process_variable("TORCHELASTIC_RESTART_COUNT");
-  return process_variable("COHORT_FULL_WORLD_SIZE").has_value() && round && *round != "0";
+  const auto round = rank::process_variable("TORCHELASTIC_RESTART_COUNT");
+  return rank::process_variable("COHORT_FULL_WORLD_SIZE").has_value() && round && *round != "0";
 }
 void Recovery::park(std::span<const std::string_view> pieces) {
   page_.park(pieces);
@@ -88,7 +88,7 @@ void Recovery::drop_parked() {
   page_.drop_parked();
 }
 
-WaitingForOthers::WaitingForOthers() : page_(launch::own_rank_page()) {
+WaitingForOthers::WaitingForOthers() : page_(rank::own_page()) {
   if (page_) page_->wait_for_others(true);
 }
 WaitingForOthers::~WaitingForOthers() {

@@ -13,7 +13,7 @@
 ///     strategy.join_group();
 ///   }
 ///
-/// Every beat (say) tells the launcher that this process is alive and what it does; see launch/rank_page.h.
+/// Every beat (say) tells the launcher that this process is alive and what it does; see rank/page.h.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,8 +22,8 @@
 #include <string>
 #include <string_view>
 
-#include "dist/rank_environment.h"
-#include "launch/rank_page.h"
+#include "rank/environment.h"
+#include "rank/page.h"
 
 namespace cohort::dist {
 
@@ -40,9 +40,9 @@ class Recovery {
   bool offered() const;
 
   /// Tells the launcher what this rank does, after so many steps.
-  void say(launch::RankPhase phase, std::int64_t step);
+  void say(rank::Phase phase, std::int64_t step);
   /// And where in its step it is; some nanoseconds.
-  void set_part(launch::StepPart part) { page_.set_part(part); }
+  void set_part(rank::StepPart part) { page_.set_part(part); }
   /// From here on, or no longer, this rank has a whole state of the training, and rejoins when its group breaks.
   void set_ready(bool ready);
   /// The job should start again from its last checkpoint: memory cannot help. Throw an Error after it.
@@ -50,7 +50,7 @@ class Recovery {
 
   /// For a rank that replaces another, before Group::create: waits until all others have left their group, and returns
   /// the environment with which to join. Throws Error when the launcher has changed its mind.
-  RankEnvironment wait_to_join(RankEnvironment environment);
+  rank::Environment wait_to_join(rank::Environment environment);
   /// Leaves the broken group, waits until all ranks have, and connects again, as often as it takes. False when the job
   /// goes on with other ranks. Throws Error when the launcher does not offer it any more; its text is that of what broke
   /// the group.
@@ -74,8 +74,8 @@ class Recovery {
   std::string note() const;
 
  private:
-  explicit Recovery(launch::RankPage& page);
-  launch::RankPage& page_;
+  explicit Recovery(rank::Page& page);
+  rank::Page& page_;
   bool replaces_;
 };
 
@@ -89,7 +89,7 @@ class WaitingForOthers {
   WaitingForOthers& operator=(const WaitingForOthers&) = delete;
 
  private:
-  launch::RankPage* page_;
+  rank::Page* page_;
 };
 
 }  // namespace cohort::dist

@@ -29,7 +29,7 @@ constexpr auto kOwnKnock = std::chrono::seconds(3);  // rank 0 asks whether MAST
 
 /// Nobody outside this machine has to reach the store. An elastic job with one node left keeps its store where the next
 /// node will look for it.
-bool only_here(const RankEnvironment& env) {
+bool only_here(const rank::Environment& env) {
   return env.one_node() && env.full_world_size == 0;
 }
 
@@ -112,7 +112,7 @@ void wait_with_warnings(const std::string& host, int port, milliseconds timeout,
 
 /// Where MASTER_ADDR is another machine's, the other ranks look for the store there, and rank 0 would wait in vain.
 /// `listening`: the store's socket, on all addresses of this machine.
-void check_leads_here(const RankEnvironment& env, const std::string& host, int listening, milliseconds timeout) {
+void check_leads_here(const rank::Environment& env, const std::string& host, int listening, milliseconds timeout) {
   const AddressOwner owner = owner_of(host);
   if (owner == AddressOwner::kThisMachine) return;
   // A name that is made known later than this process starts (a service of Kubernetes) is waited for.
@@ -135,11 +135,11 @@ void check_leads_here(const RankEnvironment& env, const std::string& host, int l
 
 }  // namespace
 
-std::string store_host(const RankEnvironment& env) {
+std::string store_host(const rank::Environment& env) {
   return only_here(env) && !env.agent_hosts_store ? "127.0.0.1" : env.master_addr;
 }
 
-c10::intrusive_ptr<c10d::Store> open_store(const RankEnvironment& env, std::chrono::milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> open_store(const rank::Environment& env, std::chrono::milliseconds timeout) {
   const bool hosts = env.rank == 0 && !env.agent_hosts_store;
   const std::string host = store_host(env);
   const std::string who = format("rank {} of {}", env.rank, env.world_size);

@@ -21,7 +21,7 @@ class OwnedSocket {
 
 /// A listening socket. port 0 takes a free one. With `loopback_only` it is bound to 127.0.0.1, so that
 /// nobody outside this host reaches it; otherwise to every address of the host.
-/// Throws Error; a port in use is named, with a free one beside it (`port_origin` as in RankEnvironment).
+/// Throws Error; a port in use is named, with a free one beside it (`port_origin` as in rank::Environment).
 OwnedSocket open_store_socket(int port, bool loopback_only, const std::string& port_origin = "MASTER_PORT");
 
 /// Port that a bound socket has. Throws Error when fd is not a bound TCP socket.

@@ -11,29 +11,27 @@
 namespace cohort::doctor {
 namespace {
 
-using monitor::RankStatus;
-
 /// A rank that is silent for longer hangs; validations and checkpoints have a step's length of their own.
 constexpr double kLongestSilence = 10, kLongestSilenceElsewhere = 120;  // s
 constexpr double kStepsOfSilence = 5;
 
-bool on_this_machine(const Case& c, const RankStatus& rank) {
+bool on_this_machine(const Case& c, const rank::Status& rank) {
   return c.live && rank.host == c.machine.host;
 }
 
-bool lives(const Case& c, const RankStatus& rank) {
+bool lives(const Case& c, const rank::Status& rank) {
   return monitor::is_alive(rank.pid, rank.started, c.root);
 }
 
-std::string who(const RankStatus& rank) {
+std::string who(const rank::Status& rank) {
   return format("rank {} (process {} on {})", rank.rank, rank.pid, rank.host);
 }
 
 void look_at_ranks_life(const Case& c, Findings& found) {
   if (!c.run) return found.leave_out("no run was named");
   if (c.run->ranks.empty()) return found.leave_out("the run has no ranks/rank_N.json (rank_status=false, or older)");
-  for (const RankStatus& rank : c.run->ranks) {
-    if (rank.state == "failed")
+  for (const rank::Status& rank : c.run->ranks) {
+    if (rank.phase == rank::Phase::kFailed)
       found.error(format("rank {} failed", rank.rank),
                   format("ranks/rank_{}.json: failed at step {} of {}", rank.rank, rank.step, rank.total_steps),
                   "the first message of the job says why; it goes on with cohort train resume=" +
@@ -41,7 +39,8 @@ void look_at_ranks_life(const Case& c, Findings& found) {
     if (rank.ended() || !on_this_machine(c, rank)) continue;
     if (!lives(c, rank)) {
       found.error(format("rank {} has gone without an end", rank.rank),
-                  format("{}, {} at step {}, and there is no such process any more", who(rank), rank.state, rank.step),
+                  format("{}, {} at step {}, and there is no such process any more", who(rank), to_string(rank.phase),
+                         rank.step),
                   "it was killed: by hand, by a scheduler, or by the kernel for want of memory (see host-memory); the "
                   "run goes on with cohort train resume=" +
                       shell_quoted(c.run->path.string()));
@@ -55,13 +54,13 @@ void look_at_ranks_life(const Case& c, Findings& found) {
     }
     const double silence = c.machine.time - rank.time;
     const double step = std::isfinite(rank.step_s) ? rank.step_s : 0;
-    const double longest =
-        std::max(rank.state == "training" ? kLongestSilence : kLongestSilenceElsewhere, kStepsOfSilence * step);
+    const double longest = std::max(rank.phase == rank::Phase::kTraining ? kLongestSilence : kLongestSilenceElsewhere,
+                                    kStepsOfSilence * step);
     if (silence > longest)
       found.error(
           format("rank {} hangs", rank.rank),
-          format("{}: {} at step {}, its last beat {:.0f} s ago, a step takes {:.3g} s", who(rank), rank.state,
-                 rank.step, silence, step),
+          format("{}: {} at step {}, its last beat {:.0f} s ago, a step takes {:.3g} s", who(rank),
+                 to_string(rank.phase), rank.step, silence, step),
           format("gdb -p {} -batch -ex 'thread apply all bt' shows where; the rank with the smallest step is the "
                  "one that the others wait for. dist.collective_timeout_s ends such a wait",
                  rank.pid));
@@ -71,17 +70,17 @@ void look_at_ranks_life(const Case& c, Findings& found) {
 void look_at_steps(const Case& c, Findings& found) {
   if (!c.run || c.run->ranks.size() < 2) return found.leave_out("there are not two ranks");
   const auto& ranks = c.run->ranks;
-  const RankStatus& first = ranks.front();
-  for (const RankStatus& rank : ranks) {
+  const rank::Status& first = ranks.front();
+  for (const rank::Status& rank : ranks) {
     const bool both_end = rank.ended() && first.ended();
     const double rate = std::isfinite(first.steps_per_s) ? first.steps_per_s : 0;
     const double apart = std::abs(rank.time - first.time);
     const double allowed = both_end ? 0 : 2 + rate * (apart + 1);
     if (std::abs(static_cast<double>(rank.step - first.step)) <= allowed) continue;
-    const RankStatus& behind = rank.step < first.step ? rank : first;
+    const rank::Status& behind = rank.step < first.step ? rank : first;
     found.error("ranks are out of step",
                 format("rank {} is at step {} ({}), rank {} at step {} ({}), seen {:.1f} s apart", first.rank,
-                       first.step, first.state, rank.rank, rank.step, rank.state, apart),
+                       first.step, to_string(first.phase), rank.rank, rank.step, to_string(rank.phase), apart),
                 format("look at what rank {} does: its log, its data, its GPU", behind.rank));
     return;
   }
@@ -90,8 +89,8 @@ void look_at_steps(const Case& c, Findings& found) {
 void look_at_batches(const Case& c, Findings& found) {
   if (!c.run || c.run->ranks.empty()) return found.leave_out("no run with ranks was named");
   const auto& ranks = c.run->ranks;
-  const RankStatus& first = ranks.front();
-  for (const RankStatus& rank : ranks) {
+  const rank::Status& first = ranks.front();
+  for (const rank::Status& rank : ranks) {
     if (rank.batches_per_epoch == first.batches_per_epoch && rank.total_steps == first.total_steps &&
         rank.world_size == first.world_size)
       continue;
@@ -104,7 +103,7 @@ void look_at_batches(const Case& c, Findings& found) {
     break;
   }
   std::set<int> present;
-  for (const RankStatus& rank : ranks) present.insert(rank.rank);
+  for (const rank::Status& rank : ranks) present.insert(rank.rank);
   std::vector<std::string> missing;
   for (int rank = 0; rank < first.world_size; ++rank)
     if (!present.contains(rank)) missing.push_back(format("{}", rank));
@@ -116,8 +115,8 @@ void look_at_batches(const Case& c, Findings& found) {
 
 void look_at_devices_of_ranks(const Case& c, Findings& found) {
   if (!c.run || c.run->ranks.empty()) return found.leave_out("no run with ranks was named");
-  std::map<std::string, const RankStatus*> users;
-  for (const RankStatus& rank : c.run->ranks) {
+  std::map<std::string, const rank::Status*> users;
+  for (const rank::Status& rank : c.run->ranks) {
     if (!rank.device.starts_with("cuda")) continue;
     // With a mask of its own (--virtual-local-rank) every rank calls its GPU cuda:0.
     std::string mask;
@@ -131,7 +130,7 @@ void look_at_devices_of_ranks(const Case& c, Findings& found) {
                   "one rank per GPU: --nproc_per_node=gpu; NCCL refuses two");
   }
   const std::size_t gpus = std::max(c.machine.gpus.size(), c.devices ? c.devices->visible.size() : 0);
-  const RankStatus& first = c.run->ranks.front();
+  const rank::Status& first = c.run->ranks.front();
   const std::string backend = c.run->setting("backend");
   if (first.device == "cpu" && gpus > 0 && backend != "cpu")
     found.warning("the run is on the CPU, and there is a GPU",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/files.h"
 #include "monitor/host_text.h"
 
 namespace cohort::doctor {
@@ -11,7 +12,7 @@ namespace fs = std::filesystem;
 std::string fact(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return "";
-  std::string text = monitor::read_text(path).value_or("");
+  std::string text = read_file_if_there(path).value_or("");
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   return text;
 }

@@ -97,7 +97,7 @@ std::optional<double> RunRecord::share(const std::string& metric) const {
 
 bool RunRecord::finished() const {
   return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(),
-                                       [](const monitor::RankStatus& rank) { return rank.state == "finished"; });
+                                       [](const rank::Status& rank) { return rank.phase == rank::Phase::kFinished; });
 }
 
 RunRecord read_run(const fs::path& folder) {
@@ -110,7 +110,7 @@ RunRecord read_run(const fs::path& folder) {
     if (!json.is_discarded()) flatten_settings(json, "", run.settings);
   }
   if (fs::exists(run.path / "metrics.jsonl", error)) run.metrics = report::read_metrics(run.path / "metrics.jsonl");
-  run.ranks = monitor::read_rank_statuses(run.path / monitor::kRanksFolder);
+  run.ranks = rank::read_statuses(run.path / rank::kRanksFolder);
   run.texts = read_texts(run.path);
   COHORT_THROW_UNLESS(!run.settings.empty() || !run.metrics.series.empty() || !run.ranks.empty() || !run.texts.empty(),
                       "{}: there is neither a run (config.json, metrics.jsonl, ranks) nor a launcher's log in it",
@@ -127,7 +127,7 @@ std::optional<SingleRun> single_run_beside(const RunRecord& run) {
   }
   std::sort(others.rbegin(), others.rend());
   for (const fs::path& path : others) {
-    const auto ranks = monitor::read_rank_statuses(path / monitor::kRanksFolder);
+    const auto ranks = rank::read_statuses(path / rank::kRanksFolder);
     std::error_code ignored;
     if (ranks.size() != 1 || ranks[0].world_size != 1 || !fs::exists(path / "metrics.jsonl", ignored)) continue;
     // Of the same work on the same kind of device: a speed-up is of that.

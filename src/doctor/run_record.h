@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/rank_status.h"
+#include "rank/status.h"
 #include "report/metrics_history.h"
 
 namespace cohort::doctor {
@@ -22,7 +22,7 @@ struct RunRecord {
   std::filesystem::path path;
   std::map<std::string, std::string> settings;  ///< of config.json, "train.batch_size" -> "32"
   report::MetricsHistory metrics;
-  std::vector<monitor::RankStatus> ranks;
+  std::vector<rank::Status> ranks;
   std::vector<TextFile> texts;  ///< training.log, and *.log, error.json and *.txt of launchers below the folder
 
   std::string setting(const std::string& name) const;

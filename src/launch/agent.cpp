@@ -146,7 +146,7 @@ int run_job(const LaunchSettings& given) {
   int code = 0;
   int restarts_used = 0;  // recoveries from memory count, too
   AttemptOutcome outcome;
-  std::vector<std::unique_ptr<RankPage>> pages;  // of the last round
+  std::vector<std::unique_ptr<rank::Page>> pages;  // of the last round
   rendezvous->interrupt_on(&*signals);
   try {
     for (int attempt = 0;; ++attempt) {
@@ -158,7 +158,7 @@ int run_job(const LaunchSettings& given) {
       plan.identity.attempt = rendezvous->attempt(attempt);
       WorkerGroup group(plan, console, guard, *rendezvous);
       console.write();
-      group.start(settings.elastic ? std::move(pages) : std::vector<std::unique_ptr<RankPage>>());
+      group.start(settings.elastic ? std::move(pages) : std::vector<std::unique_ptr<rank::Page>>());
       outcome = AttemptWatch(group, *signals, console, plan.settings, *rendezvous, plan.identity.meeting, restarts_used)
                     .run();
       code = 0;

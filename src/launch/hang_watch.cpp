@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "launch/stack_signal.h"
+#include "rank/stack_signal.h"
 
 namespace cohort::launch {
 namespace {
@@ -52,9 +52,9 @@ bool RankPulse::hangs(const RankGlance& glance, double now, const HangLimits& li
   if (limits.least <= 0 || glance.beats == 0 || glance.waits_for_others) return false;
   // At the start data are read, for as long as it takes; ranks that wait for each other there have a limit of their
   // own.
-  if (glance.phase == RankPhase::kSilent || glance.phase == RankPhase::kStart) return false;
+  if (glance.phase == rank::Phase::kSilent || glance.phase == rank::Phase::kStart) return false;
   const std::optional<double> median = median_step();
-  const bool in_steps = glance.phase == RankPhase::kTraining && median;
+  const bool in_steps = glance.phase == rank::Phase::kTraining && median;
   double limit = in_steps ? std::max(limits.least, HangLimits::kSteps * *median) : limits.elsewhere;
   if (glance.silent <= limit) return false;
   const double worked = glance.worked - worked_at_beat_;
@@ -84,17 +84,18 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
   for (std::size_t i = 0; i < workers.size(); ++i) {
     Worker& worker = workers[i];
     if (!worker.started || worker.ended) continue;
-    RankGlance glance{.beats = worker.page->beats(),
-                      .step = worker.page->step(),
-                      .phase = worker.page->phase(),
-                      // LibTorch's reducer waits within the backward pass, where nobody sees it.
-                      .waits_for_others = worker.page->waits_for_others() || worker.page->part() == StepPart::kBackward,
-                      .silent = std::chrono::duration<double>(worker.page->silent_for()).count()};
+    RankGlance glance{
+        .beats = worker.page->beats(),
+        .step = worker.page->step(),
+        .phase = worker.page->phase(),
+        // LibTorch's reducer waits within the backward pass, where nobody sees it.
+        .waits_for_others = worker.page->waits_for_others() || worker.page->part() == rank::StepPart::kBackward,
+        .silent = std::chrono::duration<double>(worker.page->silent_for()).count()};
     if (glance.beats == 0) continue;
     glance.worked = worked_seconds(worker.pid);
     // A stopped process makes no step, whatever it was doing.
     const bool stopped =
-        glance.phase != RankPhase::kSilent && glance.silent > limits_.least && process_state(worker.pid) == 'T';
+        glance.phase != rank::Phase::kSilent && glance.silent > limits_.least && process_state(worker.pid) == 'T';
     if (pulses_[i].hangs(glance, seconds, limits_) || stopped) hung.push_back(&worker);
     if (glance.waits_for_others && glance.silent > 1)
       waiting += format("{}{}", waiting.empty() ? "" : ", ", worker.rank);
@@ -117,7 +118,7 @@ bool HangWatch::look(WorkerGroup& group, Console& console) {
                         worker->rank, worker->pid, silent, to_string(worker->page->phase()), worker->page->step(),
                         is_stopped ? ", the process is stopped" : "",
                         waiting.empty() ? "" : ", while others wait for it in a collective: " + waiting));
-    if (!is_stopped) ask_for_stack(worker->pid);
+    if (!is_stopped) rank::ask_for_stack(worker->pid);
   }
   const auto end = SteadyClock::now() + kStackTime;
   while (SteadyClock::now() < end) group.poll(-1, std::chrono::milliseconds(20));

@@ -34,7 +34,7 @@ struct HangLimits {
 struct RankGlance {
   std::uint64_t beats = 0;
   std::int64_t step = 0;
-  RankPhase phase = RankPhase::kSilent;
+  rank::Phase phase = rank::Phase::kSilent;
   bool waits_for_others = false;
   double silent = 0;  ///< since the last beat
   double worked = 0;  ///< so far, by all its threads: on a processor, or waiting for one

@@ -100,7 +100,7 @@ bool Recovery::replace_failed() {
   if (!why.empty()) {
     refused_ = true;
     for (const Worker& worker : group_.workers()) worker.page->take_offer_back();
-    const auto begun = [](const Worker& w) { return w.page->phase() != RankPhase::kSilent; };
+    const auto begun = [](const Worker& w) { return w.page->phase() != rank::Phase::kSilent; };
     if (used_ < settings_.max_restarts && std::any_of(group_.workers().begin(), group_.workers().end(), begun))
       console_.line(2, "", format("cohort launch: the ranks cannot go on from memory: {}", why));
     return false;

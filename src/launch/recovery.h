@@ -1,14 +1,14 @@
 /// Recovery without the disk: a rank that has died is replaced by a new process, while the others keep theirs with all
 /// that it holds.
 ///
-/// A rank whose group breaks leaves it and waits (RankPage::wait_for_generation); a new rank waits there too once it
+/// A rank whose group breaks leaves it and waits (rank::Page::wait_for_generation); a new rank waits there too once it
 /// has read its data and built its model. When all ranks wait, the agent calls them: they connect again, whoever has
 /// made most steps gives its state to those that lack it, and they go on (train/memory_recovery.h). Another death
 /// meanwhile begins the same again.
 ///
 /// Ranks of several nodes do so together: each agent replaces its own ranks and says when all of them wait, and the
 /// rendezvous calls (elastic_state.h). There, too, ranks that wait for one whose machine is silent are set free
-/// (RankPage::break_groups). When the nodes themselves are about to change, ranks park their state in their pages, for
+/// (rank::Page::break_groups). When the nodes themselves are about to change, ranks park their state in their pages, for
 /// the processes of the next round.
 #pragma once
 #include <chrono>

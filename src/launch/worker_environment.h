@@ -24,7 +24,7 @@ struct RankFiles {
   std::string error_file;
   std::string first_step_file;  ///< "": the rank does not tell
   int store_fd = -1;            ///< the job's rank 0: the bound socket of its store
-  int page_fd = -1;             ///< the rank's page (launch/rank_page.h)
+  int page_fd = -1;             ///< the rank's page (rank/page.h)
   int recovery = 0;             ///< above 0: it takes a dead rank's place, and this was the job's n-th recovery
   int terminal_columns = 0;     ///< width left for the rank's progress bar where the agent shows one; 0: no terminal
   std::string terminal_stream;  ///< "device:inode" of the pipe whose other end the agent shows on the terminal

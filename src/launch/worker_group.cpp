@@ -124,7 +124,7 @@ std::unique_ptr<RankStream> WorkerGroup::make_stream(const Worker& worker, int s
       console_);
 }
 
-void WorkerGroup::start(std::vector<std::unique_ptr<RankPage>> pages) {
+void WorkerGroup::start(std::vector<std::unique_ptr<rank::Page>> pages) {
   const LaunchSettings& settings = plan_.settings;
   workers_.clear();
   for (int local_rank = 0; local_rank < settings.ranks; ++local_rank) {
@@ -139,7 +139,7 @@ void WorkerGroup::start(std::vector<std::unique_ptr<RankPage>> pages) {
       worker.page = std::move(pages[index]);
       worker.page->begin_round(settings.recovers());
     } else {
-      worker.page = RankPage::make(settings.recovers());
+      worker.page = rank::Page::make(settings.recovers());
     }
     start_one(worker, 0);
   }
@@ -293,9 +293,9 @@ void WorkerGroup::send_to(const Worker& worker, int signal) const {
   ::kill(target, SIGCONT);
 }
 
-std::vector<std::unique_ptr<RankPage>> WorkerGroup::take_pages() {
+std::vector<std::unique_ptr<rank::Page>> WorkerGroup::take_pages() {
   COHORT_CHECK(finished_, "pages are given away when all ranks have ended");
-  std::vector<std::unique_ptr<RankPage>> pages;
+  std::vector<std::unique_ptr<rank::Page>> pages;
   for (Worker& worker : workers_) pages.push_back(std::move(worker.page));
   return pages;
 }

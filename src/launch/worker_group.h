@@ -14,9 +14,9 @@
 #include "launch/console.h"
 #include "launch/guard.h"
 #include "launch/job_plan.h"
-#include "launch/rank_page.h"
 #include "launch/rank_stream.h"
 #include "launch/rendezvous.h"
+#include "rank/page.h"
 
 namespace cohort::launch {
 
@@ -35,8 +35,8 @@ struct Worker {
   std::filesystem::path folder;     ///< rank_<r>, with error.json and first_step
   std::unique_ptr<RankStream> out;  ///< null where the rank writes to our own descriptors
   std::unique_ptr<RankStream> err;
-  int recovery = 0;                ///< above 0: it took a dead rank's place in the job's n-th recovery
-  std::unique_ptr<RankPage> page;  ///< outlives the process: a rank that takes this one's place gets it
+  int recovery = 0;                  ///< above 0: it took a dead rank's place in the job's n-th recovery
+  std::unique_ptr<rank::Page> page;  ///< outlives the process: a rank that takes this one's place gets it
   bool failed() const { return ended && (exit_code != 0 || signal != 0); }
 };
 
@@ -51,9 +51,9 @@ class WorkerGroup {
 
   /// Starts every rank. When one cannot be started the others are killed and Error says why.
   /// `pages`: those of an earlier round, by local rank, for what was parked there; empty: new ones.
-  void start(std::vector<std::unique_ptr<RankPage>> pages = {});
+  void start(std::vector<std::unique_ptr<rank::Page>> pages = {});
   /// After all ranks have ended: gives the pages away.
-  std::vector<std::unique_ptr<RankPage>> take_pages();
+  std::vector<std::unique_ptr<rank::Page>> take_pages();
 
   /// Waits for output, for the descriptor `wake`, or for the time to pass; moves output along and notes ranks that
   /// ended.

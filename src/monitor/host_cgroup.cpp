@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files.h"
 #include "monitor/host_text.h"
 
 namespace cohort::monitor {
@@ -60,8 +61,8 @@ std::optional<std::string> group_path(std::string_view cgroup_file, Version vers
 /// Every mounted hierarchy that may limit `controller` ("memory" or "cpu"): one of version 1, the unified one, or both.
 std::vector<Hierarchy> hierarchies(const fs::path& root, std::string_view controller) {
   std::vector<Hierarchy> found;
-  const auto cgroup_file = read_text(root / "proc/self/cgroup");
-  const auto mounts = read_text(root / "proc/self/mountinfo");
+  const auto cgroup_file = read_file_if_there(root / "proc/self/cgroup");
+  const auto mounts = read_file_if_there(root / "proc/self/mountinfo");
   if (!cgroup_file || !mounts) return found;
   for (const std::string_view line : split_lines(*mounts)) {
     // id parent major:minor root mount_point options [optional ...] - type source super_options
@@ -101,12 +102,12 @@ std::vector<fs::path> upwards(const Hierarchy& h) {
 }
 
 std::optional<std::uint64_t> count_in(const fs::path& file) {
-  const auto text = read_text(file);
+  const auto text = read_file_if_there(file);
   return text ? parse_count(*text) : std::nullopt;
 }
 
 std::uint64_t stat_value(const fs::path& file, std::string_view key) {
-  const auto text = read_text(file);
+  const auto text = read_file_if_there(file);
   if (!text) return 0;
   const auto value = value_of(*text, key);
   return value ? parse_count(*value).value_or(0) : 0;
@@ -124,7 +125,7 @@ std::optional<CgroupMemory> memory_of(const fs::path& folder, Version version) {
 std::optional<double> quota_of(const fs::path& folder, Version version) {
   std::optional<std::uint64_t> quota, period;
   if (version == Version::kTwo) {
-    const auto text = read_text(folder / "cpu.max");  // "150000 100000" or "max 100000"
+    const auto text = read_file_if_there(folder / "cpu.max");  // "150000 100000" or "max 100000"
     if (!text) return std::nullopt;
     const std::vector<std::string_view> words = split_words(*text);
     if (words.size() < 2) return std::nullopt;

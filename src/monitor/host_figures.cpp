@@ -8,6 +8,7 @@
 
 #include <sys/resource.h>
 
+#include "core/files.h"
 #include "monitor/host_text.h"
 
 namespace cohort::monitor {
@@ -39,7 +40,7 @@ int count_of_list(std::string_view list) {
 
 ProcessMemory process_memory(const fs::path& root) {
   ProcessMemory memory;
-  if (const auto status = read_text(root / "proc/self/status")) {
+  if (const auto status = read_file_if_there(root / "proc/self/status")) {
     memory.rss = kilobytes(*status, "VmRSS:");
     memory.peak_rss = kilobytes(*status, "VmHWM:");
   }
@@ -61,7 +62,7 @@ ProcessMemory process_memory(const fs::path& root) {
 
 HostMemory host_memory(const fs::path& root) {
   HostMemory memory;
-  if (const auto info = read_text(root / "proc/meminfo")) {
+  if (const auto info = read_file_if_there(root / "proc/meminfo")) {
     memory.total = kilobytes(*info, "MemTotal:");
     memory.available = kilobytes(*info, "MemAvailable:");
   }
@@ -78,9 +79,9 @@ HostMemory host_memory(const fs::path& root) {
 
 HostCores host_cores(const fs::path& root) {
   HostCores cores;
-  if (const auto online = read_text(root / "sys/devices/system/cpu/online"))
+  if (const auto online = read_file_if_there(root / "sys/devices/system/cpu/online"))
     cores.online = count_of_list(split_words(*online).empty() ? "" : split_words(*online)[0]);
-  if (const auto status = read_text(root / "proc/self/status"))
+  if (const auto status = read_file_if_there(root / "proc/self/status"))
     if (const auto list = value_of(*status, "Cpus_allowed_list:")) cores.allowed = count_of_list(*list);
   const int by_library = root == "/" ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
   if (cores.online == 0) cores.online = std::max(by_library, cores.allowed);
@@ -96,7 +97,7 @@ HostCores host_cores(const fs::path& root) {
 LoadAverage load_average(const fs::path& root) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   LoadAverage load{kUnknown, kUnknown, kUnknown};
-  const auto text = read_text(root / "proc/loadavg");
+  const auto text = read_file_if_there(root / "proc/loadavg");
   if (!text) return load;
   const auto words = split_words(*text);
   double* const targets[] = {&load.minute1, &load.minute5, &load.minute15};

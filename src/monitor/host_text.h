@@ -9,9 +9,6 @@
 
 namespace cohort::monitor {
 
-/// The whole file, or nullopt.
-std::optional<std::string> read_text(const std::filesystem::path& path);
-
 std::vector<std::string_view> split_lines(std::string_view text);
 
 /// The words between blanks.

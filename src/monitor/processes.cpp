@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/format.h"
 #include "monitor/host_text.h"
 
@@ -34,7 +35,7 @@ std::uint64_t number_at(const std::vector<std::string_view>& words, std::size_t 
 
 /// Port and inode of every listening socket in a table of /proc/net.
 void add_listening(const fs::path& table, const std::vector<int>& ports, std::vector<ListeningPort>& found) {
-  const auto text = read_text(table);
+  const auto text = read_file_if_there(table);
   if (!text) return;
   for (const std::string_view line : split_lines(*text)) {
     const auto words = split_words(line);  // sl local remote st queues timer retransmits uid timeout inode
@@ -54,7 +55,7 @@ void add_listening(const fs::path& table, const std::vector<int>& ports, std::ve
 }  // namespace
 
 std::optional<ProcessFigures> read_process(std::int64_t pid, const fs::path& root) {
-  const auto text = read_text(folder_of(pid, root) / "stat");
+  const auto text = read_file_if_there(folder_of(pid, root) / "stat");
   if (!text) return {};
   // pid (name) state parent ...; the name may hold blanks and parentheses.
   const std::size_t open = text->find('('), close = text->rfind(')');
@@ -83,14 +84,14 @@ std::vector<ProcessFigures> all_processes(const fs::path& root) {
 }
 
 std::string process_command(std::int64_t pid, const fs::path& root) {
-  std::string text = read_text(folder_of(pid, root) / "cmdline").value_or("");
+  std::string text = read_file_if_there(folder_of(pid, root) / "cmdline").value_or("");
   while (!text.empty() && text.back() == '\0') text.pop_back();
   std::replace(text.begin(), text.end(), '\0', ' ');
   return text;
 }
 
 std::optional<std::string> process_variable(std::int64_t pid, const std::string& name, const fs::path& root) {
-  const auto text = read_text(folder_of(pid, root) / "environ");
+  const auto text = read_file_if_there(folder_of(pid, root) / "environ");
   if (!text) return {};
   for (std::size_t begin = 0; begin < text->size();) {
     const std::size_t end = std::min(text->find('\0', begin), text->size());
@@ -139,7 +140,7 @@ std::vector<ListeningPort> listening_on(const std::vector<int>& ports, const fs:
 
 ProcessorTime processor_time(const fs::path& root) {
   ProcessorTime time;
-  const auto text = read_text(root / "proc/stat");
+  const auto text = read_file_if_there(root / "proc/stat");
   const auto line = text ? value_of(*text, "cpu ") : std::nullopt;
   if (!line) return time;
   // user nice system idle iowait irq softirq steal; guest time is counted in user already.

@@ -17,7 +17,18 @@ double steady_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+std::string host_name() {
+  char host[256] = {};
+  return ::gethostname(host, sizeof host - 1) == 0 ? host : "";
+}
+
 }  // namespace
+
+void identify_process(rank::Status& status) {
+  status.host = host_name();
+  status.pid = ::getpid();
+  if (const auto process = read_process(status.pid)) status.started = process->started;
+}
 
 std::vector<LocalRank> local_ranks(const fs::path& root) {
   std::vector<LocalRank> ranks;
@@ -25,8 +36,8 @@ std::vector<LocalRank> local_ranks(const fs::path& root) {
     if (process.state == 'Z') continue;
     for (const OpenFile& file : open_files(process.pid, root)) {
       const fs::path target(file.target);
-      if (target.filename() != kRanksFolder) continue;
-      for (RankStatus& status : read_rank_statuses(file.descriptor)) {
+      if (target.filename() != rank::kRanksFolder) continue;
+      for (rank::Status& status : rank::read_statuses(file.descriptor)) {
         if (status.pid != process.pid || status.started != process.started) continue;
         ranks.push_back({.status = std::move(status), .run = target.parent_path(), .rss = process.rss});
         break;
@@ -44,8 +55,7 @@ Watcher::Watcher(fs::path root, const std::string& nvml) : root_(std::move(root)
 Snapshot Watcher::read() {
   Snapshot now;
   now.time = seconds_since_1970();
-  char host[256] = {};
-  if (::gethostname(host, sizeof host - 1) == 0) now.host = host;
+  now.host = host_name();
   now.cores = host_cores(root_);
   now.load = load_average(root_);
   now.memory = host_memory(root_);

@@ -11,22 +11,22 @@
 #include "monitor/gpu_figures.h"
 #include "monitor/host_figures.h"
 #include "monitor/processes.h"
-#include "monitor/rank_status.h"
+#include "rank/status.h"
 
 namespace cohort::monitor {
 
 struct LocalRank {
-  RankStatus status;
-  std::filesystem::path run;            ///< the run's folder, as its process names it
-  double cores = RankStatus::kUnknown;  ///< processors it kept busy since the last snapshot
-  std::uint64_t rss = 0;                ///< resident now, bytes
+  rank::Status status;
+  std::filesystem::path run;              ///< the run's folder, as its process names it
+  double cores = rank::Status::kUnknown;  ///< processors it kept busy since the last snapshot
+  std::uint64_t rss = 0;                  ///< resident now, bytes
 };
 
 struct Snapshot {
   double time = 0;   ///< seconds since 1970
   std::string host;  ///< name of the machine
   HostCores cores;
-  double busy_cores = RankStatus::kUnknown;  ///< of the whole machine, since the last snapshot
+  double busy_cores = rank::Status::kUnknown;  ///< of the whole machine, since the last snapshot
   LoadAverage load{};
   HostMemory memory;
   std::string driver;  ///< version; "" without one
@@ -34,6 +34,9 @@ struct Snapshot {
   std::vector<GpuFigures> gpus;
   std::vector<LocalRank> ranks;  ///< by run, then rank
 };
+
+/// Host, process id and start time of this process.
+void identify_process(rank::Status& status);
 
 /// The ranks that run on this machine, as far as this user may see their processes.
 std::vector<LocalRank> local_ranks(const std::filesystem::path& root = "/");

@@ -12,6 +12,7 @@
 #include "parallel/module_layout.h"
 #include "parallel/replica_step.h"
 #include "parallel/replica_threads.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -90,8 +91,8 @@ struct DataParallel::Impl {
   /// The shares of a batch on the replicas' devices. Tensors that already lie on the first device move from there.
   Batch share(const Batch& batch, std::size_t replica, std::size_t count) const {
     const auto [begin, size] = share_of(batch.size(), replica, count);
-    const c10::Device first = to_torch(replicas->devices()[0]);
-    const c10::Device own = to_torch(replicas->devices()[replica]);
+    const c10::Device first = tensors::to_torch_device(replicas->devices()[0]);
+    const c10::Device own = tensors::to_torch_device(replicas->devices()[replica]);
     for (const auto& [name, tensor] : batch.fields)
       COHORT_THROW_UNLESS(
           tensor.is_cpu() || tensor.device() == first,
@@ -125,7 +126,7 @@ DataParallel::DataParallel(std::shared_ptr<torch::nn::Module> model, std::vector
   const bool cpu = devices[0].kind == DeviceKind::kCpu;
   COHORT_THROW_UNLESS(cpu || self.settings.reduction != "shared",
                       "parallel.dp.reduction=shared needs replicas on the CPU; use buckets");
-  check_on_device(*model, to_torch(devices[0]));
+  check_on_device(*model, tensors::to_torch_device(devices[0]));
 
   const bool buckets = self.settings.reduction == "buckets" || (self.settings.reduction == "auto" && !cpu);
   int threads = self.settings.threads_per_replica;

@@ -18,6 +18,7 @@
 #include "parallel/node_sum.h"
 #include "parallel/reducer_adapter.h"
 #include "parallel/replica_step.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -259,7 +260,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   COHORT_THROW_UNLESS(self.settings.bucket_cap_mb > 0 && self.settings.first_bucket_cap_mb > 0,
                       "ddp bucket sizes must be above 0 MiB, not {} and {}", self.settings.bucket_cap_mb,
                       self.settings.first_bucket_cap_mb);
-  self.device = to_torch(self.group->options().device);
+  self.device = tensors::to_torch_device(self.group->options().device);
   self.waits.emplace(self.device);
   check_on_device(*self.model, self.device);
   COHORT_THROW_UNLESS(self.settings.bucket_order == "definition" || self.settings.bucket_order == "arrival",

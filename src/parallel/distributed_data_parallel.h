@@ -1,7 +1,7 @@
 /// One process per device; gradients are averaged over all processes while the backward pass still runs. PyTorch's
 /// DistributedDataParallel on LibTorch's own Reducer.
 ///
-///   auto group = dist::Group::create(dist::read_rank_environment());
+///   auto group = dist::Group::create(rank::read_environment());
 ///   parallel::DistributedDataParallel ddp(model, group);
 ///   for (...) {
 ///     ddp.zero_grad();
@@ -63,7 +63,7 @@ class DistributedDataParallel : public Strategy {
  public:
   /// Takes over a model whose parameters all lie on the group's device. Checks that all ranks have the same layout,
   /// gives all of them rank 0's parameters and buffers, and hooks the gradients. In a group that was made anew after a
-  /// rank had died (RankEnvironment::generation above 0), the parameters stay as they are: whoever has the state of the
+  /// rank had died (rank::Environment::generation above 0), the parameters stay as they are: whoever has the state of the
   /// training gives it to those that lack it. Collective. Throws Error.
   DistributedDataParallel(std::shared_ptr<torch::nn::Module> model, std::shared_ptr<dist::Group> group,
                           DdpSettings settings = {});

@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -29,7 +30,7 @@ GradientShards::GradientShards(const ParameterShards& shards, std::shared_ptr<di
                                GradientShardSettings settings)
     : group_(std::move(group)),
       parameters_(shards.parameters().rbegin(), shards.parameters().rend()),
-      waits_(to_torch(group_->options().device)) {
+      waits_(tensors::to_torch_device(group_->options().device)) {
   bucket_of_.resize(parameters_.size());
   has_arrived_.resize(parameters_.size());
   std::vector<Bucket> made;

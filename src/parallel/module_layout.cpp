@@ -105,18 +105,6 @@ std::vector<NamedTensor> changing_buffers_of(const torch::nn::Module& module,
   return result;
 }
 
-c10::Device to_torch(DeviceId device) {
-  switch (device.kind) {
-    case DeviceKind::kCpu:
-      return c10::Device(c10::kCPU);
-    case DeviceKind::kCuda:
-      return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device.index));
-    case DeviceKind::kMetal:
-      return c10::Device(c10::kMPS, static_cast<c10::DeviceIndex>(device.index));
-  }
-  throw Error("unknown kind of device");
-}
-
 void check_on_device(const torch::nn::Module& module, c10::Device device) {
   const auto check = [&](const char* kind, const NamedTensor& t) {
     const c10::Device actual = t.tensor.device();

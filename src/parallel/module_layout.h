@@ -32,9 +32,6 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
 /// Buffers except those whose name ends with one of `constant`.
 std::vector<NamedTensor> changing_buffers_of(const torch::nn::Module& module, const std::vector<std::string>& constant);
 
-/// LibTorch's name for a device of ours.
-c10::Device to_torch(DeviceId device);
-
 /// Throws Error naming the first parameter or buffer that does not lie on `device`.
 void check_on_device(const torch::nn::Module& module, c10::Device device);
 

@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -166,7 +167,7 @@ ParameterShards::Named ParameterShards::collect(const Named& own) const {
       const bool gives = group_->rank() == rank;
       const auto options = at::TensorOptions()
                                .dtype(static_cast<at::ScalarType>(theirs[i].at(1).get<int>()))
-                               .device(to_torch(group_->options().device));
+                               .device(tensors::to_torch_device(group_->options().device));
       at::Tensor tensor = gives ? own[i].second.detach().contiguous()
                                 : at::empty(theirs[i].at(2).get<std::vector<std::int64_t>>(), options);
       group_->broadcast(tensor, rank);

@@ -14,6 +14,7 @@
 #include "parallel/module_layout.h"
 #include "parallel/single_device.h"
 #include "parallel/zero_data_parallel.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -25,7 +26,7 @@ std::string names_of(const std::vector<DeviceId>& devices) {
 }
 
 Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::string& why) {
-  const dist::RankEnvironment& env = inputs.environment;
+  const rank::Environment& env = inputs.environment;
   const std::string& mode = settings.mode;
   COHORT_THROW_UNLESS(mode == "auto" || mode == "single" || mode == "dp" || mode == "ddp",
                       "parallel mode '{}': it is auto, single, dp or ddp", mode);
@@ -34,8 +35,8 @@ Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::st
         mode == "auto" || mode == "ddp",
         "parallel mode '{}' is for one process, but this job has {} (from {}); start it without a launcher, or choose "
         "ddp",
-        mode, env.world_size, dist::to_string(env.source));
-    why = format("{} processes, from {}", env.world_size, dist::to_string(env.source));
+        mode, env.world_size, rank::to_string(env.source));
+    why = format("{} processes, from {}", env.world_size, rank::to_string(env.source));
     return Mode::kDistributedDataParallel;
   }
   if (mode == "ddp") {
@@ -56,7 +57,7 @@ Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::st
     return Mode::kDataParallel;
   }
   if (env.launched()) {
-    why = format("the launcher ({}) started one process, which stands for one device", dist::to_string(env.source));
+    why = format("the launcher ({}) started one process, which stands for one device", rank::to_string(env.source));
     return Mode::kSingleDevice;
   }
   if (inputs.devices.size() > 1) {
@@ -70,7 +71,7 @@ Mode choose_mode(const PlanInputs& inputs, const PlanSettings& settings, std::st
 }  // namespace
 
 DeviceId device_of_rank(const PlanInputs& inputs) {
-  const dist::RankEnvironment& env = inputs.environment;
+  const rank::Environment& env = inputs.environment;
   const auto count = static_cast<int>(inputs.devices.size());
   if (inputs.devices[0].kind == DeviceKind::kCpu) return inputs.devices[0];
   // One visible device: the launcher has masked the others for this rank. (Where ranks share one, the group says so.)
@@ -210,7 +211,7 @@ Plan make_plan(const PlanInputs& inputs, const PlanSettings& settings) {
   plan.environment = inputs.environment;
   std::string why;
   plan.mode = choose_mode(inputs, settings, why);
-  const dist::RankEnvironment& env = inputs.environment;
+  const rank::Environment& env = inputs.environment;
   switch (plan.mode) {
     case Mode::kDistributedDataParallel:
       plan.devices = {device_of_rank(inputs)};
@@ -262,7 +263,7 @@ std::unique_ptr<Strategy> make_strategy(const Plan& plan, std::shared_ptr<torch:
   // Current in this thread: page-locked memory and whatever else names no device would take some of device 0 otherwise.
   if (plan.devices[0].kind == DeviceKind::kCuda) dist::load_cuda_plugin().set_device(plan.devices[0].index);
   check_zero(settings.zero, plan);
-  model->to(to_torch(plan.devices[0]));
+  model->to(tensors::to_torch_device(plan.devices[0]));
   switch (plan.mode) {
     case Mode::kSingleDevice:
       return std::make_unique<SingleDevice>(std::move(model), plan.devices[0]);

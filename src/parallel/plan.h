@@ -8,10 +8,10 @@
 
 #include "core/array_view.h"
 #include "core/config.h"
-#include "dist/rank_environment.h"
 #include "parallel/data_parallel.h"
 #include "parallel/distributed_data_parallel.h"
 #include "parallel/strategy.h"
+#include "rank/environment.h"
 
 namespace cohort::dist {
 class Group;
@@ -36,7 +36,7 @@ struct PlanSettings {
 };
 
 struct PlanInputs {
-  dist::RankEnvironment environment;
+  rank::Environment environment;
   /// Devices that this process may use: the visible accelerators of the wanted backend, or one or more times the CPU.
   std::vector<DeviceId> devices;
   int cores = 0;  ///< of this node that the job may use; 0: ask the system
@@ -44,7 +44,7 @@ struct PlanInputs {
 
 struct Plan {
   Mode mode = Mode::kSingleDevice;
-  dist::RankEnvironment environment;
+  rank::Environment environment;
   std::vector<DeviceId> devices;  ///< of this process: one, or all of a DataParallel
   std::int64_t batch_size = 0;    ///< samples per process and backward pass
   std::int64_t accumulation = 1;

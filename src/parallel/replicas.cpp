@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "parallel/module_layout.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -71,7 +72,7 @@ Replicas::Replicas(std::shared_ptr<torch::nn::Module> model, std::vector<DeviceI
   for (std::size_t r = 1; r < devices_.size(); ++r) {
     auto replica = make_replica(*modules_[0], factory);
     check_like_first(*replica, *modules_[0]);
-    replica->to(to_torch(devices_[r]));
+    replica->to(tensors::to_torch_device(devices_[r]));
     const auto theirs = buffers_of(*replica);
     const auto ours = buffers_of(*modules_[0]);
     for (std::size_t i = 0; i < ours.size(); ++i) at::Tensor(theirs[i].tensor).copy_(ours[i].tensor);
@@ -128,7 +129,8 @@ void Replicas::flatten_parameters() {
       std::int64_t count = 0;
       for (const at::Tensor& p : parameters_[r])
         if (p.scalar_type() == types[t]) count += p.numel();
-      const at::Tensor flat = at::empty({count}, at::TensorOptions().dtype(types[t]).device(to_torch(devices_[r])));
+      const at::Tensor flat =
+          at::empty({count}, at::TensorOptions().dtype(types[t]).device(tensors::to_torch_device(devices_[r])));
       std::int64_t offset = 0;
       for (at::Tensor& p : parameters_[r]) {
         if (p.scalar_type() != types[t]) continue;

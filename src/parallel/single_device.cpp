@@ -5,13 +5,14 @@
 
 #include "parallel/module_layout.h"
 #include "parallel/replica_step.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 
 SingleDevice::SingleDevice(std::shared_ptr<torch::nn::Module> model, DeviceId device)
     : model_(std::move(model)), device_(device) {
   COHORT_CHECK(model_ != nullptr, "SingleDevice needs a model");
-  check_on_device(*model_, to_torch(device_));
+  check_on_device(*model_, tensors::to_torch_device(device_));
 }
 
 SingleDevice::~SingleDevice() = default;
@@ -27,7 +28,7 @@ void SingleDevice::zero_grad() {
 at::Tensor SingleDevice::forward_backward(const Batch& batch, const LossFunction& loss,
                                           const BackwardOptions& options) {
   try {
-    const at::Tensor value = checked_loss(loss, *model_, place_batch(batch, to_torch(device_)));
+    const at::Tensor value = checked_loss(loss, *model_, place_batch(batch, tensors::to_torch_device(device_)));
     backward_weighted(value, options.weight, options.loss_scale);
     return value.detach();
   } catch (const std::exception& problem) {

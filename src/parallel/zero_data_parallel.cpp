@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "parallel/replica_step.h"
+#include "tensors/convert.h"
 
 namespace cohort::parallel {
 namespace {
@@ -42,7 +43,7 @@ ZeroDataParallel::ZeroDataParallel(std::shared_ptr<torch::nn::Module> model, std
     : model_(std::move(model)), group_(std::move(group)), stage_(stage), settings_(std::move(settings)) {
   COHORT_CHECK(model_ && group_, "ZeroDataParallel needs a model and a group");
   COHORT_CHECK(stage_ == 1 || stage_ == 2, "stage {} of ZeRO", stage_);
-  waits_.emplace(to_torch(group_->options().device));
+  waits_.emplace(tensors::to_torch_device(group_->options().device));
   const bool sockets = settings_.cpu_reduction == "gloo";
   if (stage_ == 1) {
     whole_ = std::make_unique<DistributedDataParallel>(model_, group_, settings_);
@@ -50,7 +51,7 @@ ZeroDataParallel::ZeroDataParallel(std::shared_ptr<torch::nn::Module> model, std
     return;
   }
   check_stage_2(settings_);
-  check_on_device(*model_, to_torch(group_->options().device));
+  check_on_device(*model_, tensors::to_torch_device(group_->options().device));
   if (group_->world_size() > 1) check_same_layout(*model_, *group_);
   try {
     send_from_rank_0(parameters_of(*model_), *group_);
@@ -73,7 +74,7 @@ ZeroDataParallel::~ZeroDataParallel() = default;
 at::Tensor ZeroDataParallel::forward_backward(const Batch& batch, const LossFunction& loss,
                                               const BackwardOptions& options) {
   if (whole_) return whole_->forward_backward(batch, loss, options);
-  const Batch here = place_batch(batch, to_torch(group_->options().device));
+  const Batch here = place_batch(batch, tensors::to_torch_device(group_->options().device));
   try {
     if (settings_.broadcast_buffers) {
       waits_->begin();

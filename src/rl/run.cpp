@@ -69,7 +69,7 @@ void check_run(const PpoRunSettings& s) {
 }
 
 /// The devices of this process: the first for the simulator, all for learning.
-std::vector<DeviceId> own_devices(const PpoRunSettings& settings, const dist::RankEnvironment& environment) {
+std::vector<DeviceId> own_devices(const PpoRunSettings& settings, const rank::Environment& environment) {
   COHORT_THROW_UNLESS(settings.devices.size() < 2 || environment.world_size == 1,
                       "devices names {} devices, but each of {} ranks has one of its own: leave devices out, or start "
                       "one process",
@@ -84,10 +84,10 @@ std::vector<DeviceId> own_devices(const PpoRunSettings& settings, const dist::Ra
 }
 
 /// Refuses more environments than this machine has memory to learn from.
-void need_memory_for(const PpoRunSettings& settings, const tasks::TaskSpec& task,
-                     const dist::RankEnvironment& environment, int ranks) {
+void need_memory_for(const PpoRunSettings& settings, const tasks::TaskSpec& task, const rank::Environment& environment,
+                     int ranks) {
   // Ranks that start together take it from each other, but where each was given a part of it.
-  const int sharing = dist::process_variable(sim::kHostMemoryVariable) ? 1 : std::max(1, environment.local_world_size);
+  const int sharing = rank::process_variable(sim::kHostMemoryVariable) ? 1 : std::max(1, environment.local_world_size);
   need_memory({.policy = settings.policy,
                .ppo = settings.algorithm,
                .runner = settings.runner,
@@ -150,7 +150,7 @@ class PpoLearner final : public run::Learner {
 };
 
 run::Resources PpoLearner::prepare(run::Run& run) {
-  const dist::RankEnvironment& environment = run.environment();
+  const rank::Environment& environment = run.environment();
   if (!settings_.task.empty()) settings_.task_library = tasks::library_of(settings_.task);
   const int cores = std::max(1, available_cores() / std::max(1, environment.local_world_size));
   simulator_threads_ = settings_.threads > 0 ? settings_.threads : cores;
@@ -264,7 +264,7 @@ run::Outcome PpoLearner::train(run::Run& run) {
   }
   RunWatch watch(ranks(), tensors::to_torch_device(devices_.front()),
                  {.samples = shares_.environments * settings_.runner.num_steps_per_env, .total = last_iteration()},
-                 run.beats(), run.recovery());
+                 run.beats());
   learn(run, watch);
   if (figures_) figures_->end();
   run::Outcome outcome{.step = runner_->iteration(), .ranks = watch.of_all_ranks()};

@@ -26,12 +26,12 @@ void RunWatch::begin(std::int64_t iteration) {
   began_ = interval_began_ = Clock::now();
   exchange_before_ = exchange_before_interval_ = ranks_.exchange_seconds();
   checkpoint_s_ = checkpoint_before_interval_ = 0;
-  beat(launch::RankPhase::kTraining);
+  beat(rank::Phase::kTraining);
 }
 
 IterationTimes RunWatch::iterated(std::int64_t iteration) {
   iteration_ = iteration;
-  beat(launch::RankPhase::kTraining);
+  beat(rank::Phase::kTraining);
   const Clock::time_point now = Clock::now();
   const double whole = seconds_between(interval_began_, now);
   const double exchanged = ranks_.exchange_seconds(), exchange = exchanged - exchange_before_interval_;
@@ -56,37 +56,32 @@ IterationTimes RunWatch::iterated(std::int64_t iteration) {
 
 RunWatch::Saving::Saving(RunWatch& watch)
     : watch_(watch), begin_(Clock::now()), exchanged_(watch.ranks_.exchange_seconds()) {
-  watch_.beat(launch::RankPhase::kCheckpoint);
+  watch_.beat(rank::Phase::kCheckpoint);
 }
 
 RunWatch::Saving::~Saving() {
   const double exchanged = watch_.ranks_.exchange_seconds() - exchanged_;
   watch_.checkpoint_s_ += std::max(0.0, seconds_between(begin_, Clock::now()) - exchanged);
-  watch_.beat(launch::RankPhase::kTraining);
+  watch_.beat(rank::Phase::kTraining);
 }
 
-std::vector<run::RankTotals> RunWatch::of_all_ranks() {
-  std::vector<run::RankTotals> all;
+std::vector<rank::Totals> RunWatch::of_all_ranks() {
+  std::vector<rank::Totals> all;
   for (const at::Tensor& numbers : ranks_.gather(torch::tensor(run::to_numbers(totals()), at::kDouble)))
     all.push_back(run::totals_from(numbers.const_data_ptr<double>()));
   return all;
 }
 
 void RunWatch::end() {
-  if (launcher_) launcher_->say(launch::RankPhase::kEnd, iteration_);
+  beat(rank::Phase::kEnd);
 }
 
-void RunWatch::beat(launch::RankPhase phase) {
-  if (launcher_) launcher_->say(phase, iteration_);
-  if (!observe_) return;
-  // Nobody knows how long an iteration takes before the first.
-  const char* const state = phase == launch::RankPhase::kCheckpoint ? "saving"
-                            : iteration_ == first_                  ? "starting"
-                                                                    : "training";
-  observe_({.state = state, .step = iteration_, .total_steps = settings_.total}, [this] { return totals(); });
+void RunWatch::beat(rank::Phase phase) {
+  if (observe_)
+    observe_({.phase = phase, .step = iteration_, .total_steps = settings_.total}, [this] { return totals(); });
 }
 
-run::RankTotals RunWatch::totals() const {
+rank::Totals RunWatch::totals() const {
   const std::int64_t made = iteration_ - first_;
   return {.steps = made,
           .samples = made * settings_.samples,

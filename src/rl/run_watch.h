@@ -1,7 +1,6 @@
-/// Where the time of PPO's iterations went, for metrics and report, and the beats of a rank meanwhile: for the launcher,
-/// which looks for ranks that hang, and for the rank's status file.
+/// Where the time of PPO's iterations went, for metrics and report, and the rank's beats meanwhile.
 ///
-///   RunWatch watch(ranks, device, {.samples = 24 * 1024, .total = 300}, run.beats(), run.recovery());
+///   RunWatch watch(ranks, device, {.samples = 24 * 1024, .total = 300}, run.beats());
 ///   watch.begin(runner.iteration());
 ///   while (...) {
 ///     const Iteration figures = runner.iterate();
@@ -17,9 +16,8 @@
 
 #include <c10/core/Device.h>
 
-#include "dist/recovery.h"
+#include "rank/beat.h"
 #include "rl/ranks.h"
-#include "run/beat.h"
 
 namespace cohort::rl {
 
@@ -40,9 +38,8 @@ class RunWatch {
     std::int64_t samples = 0;  ///< control steps of this rank in an iteration
     std::int64_t total = 0;    ///< iterations
   };
-  /// `launcher` may be null.
-  RunWatch(Ranks& ranks, c10::Device device, Settings settings, run::BeatObserver beats, dist::Recovery* launcher)
-      : ranks_(ranks), device_(device), settings_(settings), observe_(std::move(beats)), launcher_(launcher) {}
+  RunWatch(Ranks& ranks, c10::Device device, Settings settings, rank::BeatObserver beats)
+      : ranks_(ranks), device_(device), settings_(settings), observe_(std::move(beats)) {}
 
   /// The next iteration starts now, behind `iteration`.
   void begin(std::int64_t iteration);
@@ -65,19 +62,18 @@ class RunWatch {
   Saving saving() { return Saving(*this); }
 
   /// Of every rank, in their order. Collective.
-  std::vector<run::RankTotals> of_all_ranks();
+  std::vector<rank::Totals> of_all_ranks();
   /// No iteration follows.
   void end();
 
  private:
-  void beat(launch::RankPhase phase);
-  run::RankTotals totals() const;
+  void beat(rank::Phase phase);
+  rank::Totals totals() const;
 
   Ranks& ranks_;
   c10::Device device_;
   Settings settings_;
-  run::BeatObserver observe_;
-  dist::Recovery* launcher_;  ///< null: not `cohort launch`
+  rank::BeatObserver observe_;
   std::int64_t first_ = 0, iteration_ = 0;
   std::chrono::steady_clock::time_point began_, interval_began_;
   double exchange_before_ = 0, exchange_before_interval_ = 0;

@@ -13,6 +13,7 @@
 #include "parallel/module_layout.h"
 #include "rl/environments_of_ranks.h"
 #include "rl/gaussian.h"
+#include "tensors/convert.h"
 #include "weights/weights.h"
 
 namespace cohort::rl {
@@ -96,7 +97,7 @@ PpoRunner::PpoRunner(tasks::Task& task, const RunnerSettings& settings, const Pp
       shares_((check(settings, ppo, task.n_envs() * ranks_.size(), policy.recurrent()),
                share_environments(std::int64_t{task.n_envs()} * ranks_.size(), steps_of_a_sample(policy, settings),
                                   ppo.num_mini_batches, ranks_))),
-      device_(parallel::to_torch(resources.devices.empty() ? DeviceId{} : resources.devices.front())),
+      device_(tensors::to_torch_device(resources.devices.empty() ? DeviceId{} : resources.devices.front())),
       networks_(networks_on(device_, policy, task.spec(), settings.seed)),
       strategy_(strategy_of(ranks_, resources.devices, networks_, policy, task.spec())),
       ema_(settings.ema.enabled ? std::optional<train::Ema>(std::in_place, *networks_, settings.ema) : std::nullopt),

@@ -6,7 +6,7 @@
 namespace cohort::run {
 
 ContinueCommand continue_command(const std::string& program, const std::filesystem::path& run,
-                                 const dist::RankEnvironment& environment, const dist::VariableLookup& lookup) {
+                                 const rank::Environment& environment, const rank::VariableLookup& lookup) {
   const std::string resume = format("train resume={}", shell_quoted(run.string()));
   const std::string launcher = lookup("COHORT_LAUNCH_COMMAND").value_or("");
   if (!launcher.empty())

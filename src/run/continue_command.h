@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "dist/rank_environment.h"
+#include "rank/environment.h"
 
 namespace cohort::run {
 
@@ -14,7 +14,7 @@ struct ContinueCommand {
   std::string remark;  ///< "" where the text alone does it
 };
 ContinueCommand continue_command(const std::string& program, const std::filesystem::path& run,
-                                 const dist::RankEnvironment& environment,
-                                 const dist::VariableLookup& lookup = dist::process_variable);
+                                 const rank::Environment& environment,
+                                 const rank::VariableLookup& lookup = rank::process_variable);
 
 }  // namespace cohort::run

@@ -16,11 +16,11 @@ namespace {
 
 constexpr const char* kJobsFile = "jobs.jsonl";
 
-std::string variable_or_empty(const dist::VariableLookup& lookup, const char* name) {
+std::string variable_or_empty(const rank::VariableLookup& lookup, const char* name) {
   return lookup(name).value_or("");
 }
 
-int count_of(const dist::VariableLookup& lookup, const char* name) {
+int count_of(const rank::VariableLookup& lookup, const char* name) {
   const std::string text = variable_or_empty(lookup, name);
   int count = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -79,7 +79,7 @@ std::string run_with(const std::vector<fs::path>& runs, const std::string& id,
 
 }  // namespace
 
-LaunchedJob read_launched_job(const dist::VariableLookup& lookup) {
+LaunchedJob read_launched_job(const rank::VariableLookup& lookup) {
   LaunchedJob job;
   if (const std::string id = variable_or_empty(lookup, "TORCHELASTIC_RUN_ID"); !id.empty()) {
     job.elastic_id = "TORCHELASTIC_RUN_ID=" + id;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dist/rank_environment.h"
+#include "rank/environment.h"
 
 namespace cohort::run {
 
@@ -26,7 +26,7 @@ struct LaunchedJob {
 };
 
 /// Throws Error for a count that is no number.
-LaunchedJob read_launched_job(const dist::VariableLookup& lookup = dist::process_variable);
+LaunchedJob read_launched_job(const rank::VariableLookup& lookup = rank::process_variable);
 
 /// Adds the job to the run's jobs.jsonl. `arguments`: the settings of the command line, which tell apart two runs of
 /// one job. Nothing is written where there is no launcher. Throws Error.

@@ -12,8 +12,8 @@
 
 #include "core/array_view.h"
 #include "core/config.h"
+#include "rank/beat.h"
 #include "report/run_report.h"
-#include "run/beat.h"
 
 namespace cohort::run {
 
@@ -53,7 +53,7 @@ struct Outcome {
   std::int64_t step = 0;            ///< reached, in the learner's unit
   std::string status = "finished";  ///< "stopped early at step 400", "stopped at iteration 12"
   std::string remedy;               ///< kNothingLeft: how to train on, "raise train.steps"
-  std::vector<RankTotals> ranks;    ///< what each has done, where that is known
+  std::vector<rank::Totals> ranks;  ///< what each has done, where that is known
 };
 
 /// What a run has to show for it.

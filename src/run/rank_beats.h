@@ -4,39 +4,40 @@
 ///   RankBeats beats(folder.path(), status);     // status: who this rank is
 ///   training.beat = beats.observer();
 ///   ...
-///   beats.end("finished");
+///   beats.end(rank::Phase::kFinished);
 #pragma once
 #include <chrono>
 #include <filesystem>
 #include <optional>
 
-#include "monitor/rank_status.h"
-#include "run/beat.h"
+#include "rank/beat.h"
+#include "rank/status.h"
 
 namespace cohort::run {
 
 class RankBeats {
  public:
   /// `who`: rank, world_size, job, device, batch_size. Nothing is written before the first beat.
-  RankBeats(std::filesystem::path run, monitor::RankStatus who);
+  RankBeats(std::filesystem::path run, rank::Status who);
   /// Without end() before it, the rank failed.
   ~RankBeats();
   RankBeats(const RankBeats&) = delete;
   RankBeats& operator=(const RankBeats&) = delete;
 
   /// This object outlives it.
-  BeatObserver observer();
-  /// finished or stopped.
-  void end(const char* state);
+  rank::BeatObserver observer();
+  /// `phase`: kFinished or kStopped.
+  void end(rank::Phase phase);
 
  private:
-  void observe(const Beat& beat, const std::function<RankTotals()>& totals);
+  void observe(const rank::Beat& beat, const std::function<rank::Totals()>& totals);
   void open();
 
-  std::filesystem::path run_;
-  monitor::RankStatus status_;
-  std::optional<monitor::RankStatusFile> file_;
-  RankTotals before_;
+  const std::filesystem::path run_;
+  rank::Status status_;
+  std::optional<rank::StatusFile> file_;
+  std::int64_t first_step_ = 0;
+  rank::Totals before_;
   std::chrono::steady_clock::time_point written_{};
 };
 

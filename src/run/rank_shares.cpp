@@ -10,19 +10,19 @@ namespace {
 
 constexpr std::size_t kMostRanksShown = 16;
 
-double ms_per_step(double seconds, const RankTotals& rank) {
+double ms_per_step(double seconds, const rank::Totals& rank) {
   return 1e3 * seconds / static_cast<double>(std::max<std::int64_t>(1, rank.steps));
 }
 
-double told_data(const RankTotals& rank) {
+double told_data(const rank::Totals& rank) {
   return std::isfinite(rank.data_s) ? rank.data_s : 0.0;
 }
 
-double compute_of(const RankTotals& rank) {
+double compute_of(const rank::Totals& rank) {
   return std::max(0.0, rank.seconds - told_data(rank) - rank.exchange_s - rank.checkpoint_s);
 }
 
-std::string text_of_rank(const RankTotals& rank, const std::string& step) {
+std::string text_of_rank(const rank::Totals& rank, const std::string& step) {
   std::string text =
       format("{} samples; {} computes {:.1f} ms", rank.samples, step, ms_per_step(compute_of(rank), rank));
   if (std::isfinite(rank.data_s)) text += format(", waits {:.1f} ms for data", ms_per_step(rank.data_s, rank));
@@ -32,13 +32,13 @@ std::string text_of_rank(const RankTotals& rank, const std::string& step) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> rank_shares(const std::vector<RankTotals>& ranks,
+std::vector<std::pair<std::string, std::string>> rank_shares(const std::vector<rank::Totals>& ranks,
                                                              const std::string& step) {
   std::vector<std::pair<std::string, std::string>> rows;
-  RankTotals sum;
+  rank::Totals sum;
   double compute = 0;
   bool tells_data = true;
-  for (const RankTotals& rank : ranks) {
+  for (const rank::Totals& rank : ranks) {
     sum.steps += rank.steps;
     sum.seconds += rank.seconds;
     sum.data_s += told_data(rank);
@@ -58,14 +58,14 @@ std::vector<std::pair<std::string, std::string>> rank_shares(const std::vector<R
     rows.emplace_back(format("rank {}", i), text_of_rank(ranks[i], step));
   const auto [least, most] =
       std::minmax_element(ranks.begin(), ranks.end(),
-                          [](const RankTotals& a, const RankTotals& b) { return compute_of(a) < compute_of(b); });
+                          [](const rank::Totals& a, const rank::Totals& b) { return compute_of(a) < compute_of(b); });
   if (compute_of(*least) > 0)
     rows.emplace_back("balance", format("rank {} computes longest, {:.0f} % longer than rank {}", most - ranks.begin(),
                                         100 * (compute_of(*most) / compute_of(*least) - 1), least - ranks.begin()));
   return rows;
 }
 
-std::vector<double> to_numbers(const RankTotals& t) {
+std::vector<double> to_numbers(const rank::Totals& t) {
   return {static_cast<double>(t.steps),
           static_cast<double>(t.samples),
           t.seconds,
@@ -76,7 +76,7 @@ std::vector<double> to_numbers(const RankTotals& t) {
           t.device_bytes};
 }
 
-RankTotals totals_from(const double* v) {
+rank::Totals totals_from(const double* v) {
   return {.steps = static_cast<std::int64_t>(v[0]),
           .samples = static_cast<std::int64_t>(v[1]),
           .seconds = v[2],

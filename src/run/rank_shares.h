@@ -8,18 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "run/beat.h"
+#include "rank/beat.h"
 
 namespace cohort::run {
 
 /// Rows for a report, one per rank where there are several (16 at most). `step`: what a step of the run is called, "a
 /// step" or "an iteration". Data that are not told (data_s NaN) are left out. Nothing before the first step.
-std::vector<std::pair<std::string, std::string>> rank_shares(const std::vector<RankTotals>& ranks,
+std::vector<std::pair<std::string, std::string>> rank_shares(const std::vector<rank::Totals>& ranks,
                                                              const std::string& step);
 
-/// RankTotals as numbers that travel between ranks, and back.
-std::vector<double> to_numbers(const RankTotals& totals);
-RankTotals totals_from(const double* numbers);
+/// rank::Totals as numbers that travel between ranks, and back.
+std::vector<double> to_numbers(const rank::Totals& totals);
+rank::Totals totals_from(const double* numbers);
 inline constexpr int kTotalsNumbers = 8;  ///< how many they are
 
 }  // namespace cohort::run

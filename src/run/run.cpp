@@ -61,7 +61,7 @@ Run::Run(RunSettings& settings, const config::Fields& fields, const std::vector<
     : settings_(settings),
       fields_(fields),
       overrides_(overrides),
-      environment_(dist::read_rank_environment()),
+      environment_(rank::read_environment()),
       recovery_(dist::Recovery::of_this_process()) {
   log::set_console(is_first());
 }
@@ -171,13 +171,13 @@ void Run::begin(std::int64_t step, std::int64_t total, const std::string& anew) 
 }
 
 void Run::first_step() {
-  if (const auto file = dist::process_variable("COHORT_FIRST_STEP_FILE")) std::ofstream(*file) << "\n";
+  if (const auto file = rank::process_variable("COHORT_FIRST_STEP_FILE")) std::ofstream(*file) << "\n";
 }
 
-BeatObserver Run::beats() {
-  BeatObserver status = settings_.rank_status ? beats_->observer() : BeatObserver();
-  if (!is_first()) return status;
-  return [this, status = std::move(status)](const Beat& beat, const std::function<RankTotals()>& totals) {
+rank::BeatObserver Run::beats() {
+  return [this, status = settings_.rank_status ? beats_->observer() : rank::BeatObserver()](
+             const rank::Beat& beat, const std::function<rank::Totals()>& totals) {
+    if (recovery_) recovery_->say(beat.phase, beat.step);
     count(beat.step);
     if (status) status(beat, totals);
   };
@@ -245,7 +245,7 @@ void Run::failed(const Learner& learner, const std::string& what, double seconds
 
 /// Never throws: what goes wrong is a warning.
 void Run::write_report(Results results, const std::string& status, bool is_failure,
-                       const std::vector<RankTotals>& ranks) {
+                       const std::vector<rank::Totals>& ranks) {
   if (!settings_.charts || !metrics_) return;
   report::ReportContent& content = results.report.content;
   content.status = status;
@@ -288,7 +288,7 @@ void Run::say_where_things_are(const Results& results, bool stopped) const {
 int Run::carry_out(Learner& learner) {
   name_ = settings_.name.empty() ? learner.default_name() : settings_.name;
   counting_ = learner.counting();
-  if (recovery_) recovery_->say(launch::RankPhase::kStart, 0);
+  if (recovery_) recovery_->say(rank::Phase::kStart, 0);
   choose();
   if (found_itself_) learner.goes_on_with_own_run();
   COHORT_THROW_UNLESS(settings_.threads >= 0, "threads = {} must not be negative; 0 leaves their number open",
@@ -313,11 +313,11 @@ int Run::carry_out(Learner& learner) {
   open_folder();
   banner_ = learner.banner(*this);
   announce(resources);
-  beats_ = std::make_unique<RankBeats>(folder_->path(), monitor::RankStatus{.rank = environment_.rank,
-                                                                            .world_size = environment_.world_size,
-                                                                            .job = learner.job(),
-                                                                            .device = device_names(resources.devices),
-                                                                            .batch_size = learner.batch_size()});
+  beats_ = std::make_unique<RankBeats>(folder_->path(), rank::Status{.rank = environment_.rank,
+                                                                     .world_size = environment_.world_size,
+                                                                     .job = learner.job(),
+                                                                     .device = device_names(resources.devices),
+                                                                     .batch_size = learner.batch_size()});
   static const std::string answer = "stops after this " + counting_.unit +
                                     ", with a checkpoint; Ctrl-C again: at once, "
                                     "without one";  // lives as long as the handler
@@ -334,7 +334,7 @@ int Run::carry_out(Learner& learner) {
   }
   const bool stopped = outcome.ending == Ending::kStopped;
   if (outcome.ending == Ending::kParked) {
-    beats_->end("stopped");
+    beats_->end(rank::Phase::kStopped);
     return 0;
   }
   if (outcome.ending == Ending::kNothingLeft) {
@@ -350,7 +350,7 @@ int Run::carry_out(Learner& learner) {
     write_report(results, status_, false, outcome.ranks);
     say_where_things_are(results, stopped);
   }
-  beats_->end(stopped ? "stopped" : "finished");
+  beats_->end(stopped ? rank::Phase::kStopped : rank::Phase::kFinished);
   if (group_) group_->close();
   return stopped && stop_signal() != 0 ? 128 + stop_signal() : 0;
 }

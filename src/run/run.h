@@ -15,11 +15,11 @@
 #include "core/pace.h"
 #include "core/progress.h"
 #include "dist/group.h"
-#include "dist/rank_environment.h"
 #include "dist/recovery.h"
+#include "rank/beat.h"
+#include "rank/environment.h"
 #include "report/metrics_writer.h"
 #include "report/run_folder.h"
-#include "run/beat.h"
 #include "run/gpu_watch.h"
 #include "run/host_watch.h"
 #include "run/learner.h"
@@ -43,7 +43,7 @@ class Run {
   int carry_out(Learner& learner);
 
   // For the learner.
-  const dist::RankEnvironment& environment() const { return environment_; }
+  const rank::Environment& environment() const { return environment_; }
   bool is_first() const { return environment_.rank == 0; }
   /// A run is continued: settings.resume is its folder.
   bool resumes() const { return !settings_.resume.empty(); }
@@ -66,8 +66,8 @@ class Run {
   void begin(std::int64_t step, std::int64_t total, const std::string& anew = "");
   /// A first step was made: for `cohort launch`, which does not start a program again that fails at its start.
   static void first_step();
-  /// For the learner's beats: the rank's status file, and the progress.
-  BeatObserver beats();
+  /// For the learner's beats: the launcher, the rank's status file, and the progress.
+  rank::BeatObserver beats();
   /// The figures of a step, on rank 0: to the metrics, with what the machine is doing; the GPUs' part is returned.
   std::optional<GpuLoad> observe(std::int64_t step, std::vector<report::TagValue> values);
   /// More figures of a step that was observed.
@@ -87,13 +87,14 @@ class Run {
   void failed(const Learner& learner, const std::string& what, double seconds);
   void say_end(const Outcome& outcome, double seconds);
   void left_as_it_was(const Outcome& outcome);
-  void write_report(Results results, const std::string& status, bool is_failure, const std::vector<RankTotals>& ranks);
+  void write_report(Results results, const std::string& status, bool is_failure,
+                    const std::vector<rank::Totals>& ranks);
   void say_where_things_are(const Results& results, bool stopped) const;
 
   RunSettings& settings_;
   const config::Fields& fields_;
   const std::vector<std::string>& overrides_;
-  const dist::RankEnvironment environment_;
+  const rank::Environment environment_;
   std::unique_ptr<dist::Recovery> recovery_;
   Counting counting_;
   std::string name_;

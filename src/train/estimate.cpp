@@ -19,7 +19,6 @@
 #include "core/log.h"
 #include "monitor/gpu_figures.h"
 #include "monitor/host_figures.h"
-#include "monitor/rank_status.h"
 #include "parallel/plan.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
@@ -155,11 +154,9 @@ double beside_tensors(c10::Device device, double tensors) {
   if (!device.is_cuda()) return 0;
   constexpr double kUsualContext = 500.0 * (1 << 20);  // where the driver does not tell this process's share
   const monitor::GpuMonitor gpus;
-  monitor::RankStatus self;
-  monitor::identify_process(self);
   for (const monitor::GpuFigures& gpu : gpus.read())
     for (const monitor::GpuProcess& process : gpu.processes.value_or(std::vector<monitor::GpuProcess>{}))
-      if (process.pid == self.pid && process.memory)
+      if (process.pid == ::getpid() && process.memory)
         return std::max(0.0, static_cast<double>(*process.memory) - tensors);
   return kUsualContext;
 }

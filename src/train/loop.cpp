@@ -53,20 +53,6 @@ std::string describe_bad_input(const parallel::Batch& batch) {
   return "";
 }
 
-/// As Beat has it; null for what is no news to those who watch.
-const char* state_in(launch::RankPhase phase) {
-  switch (phase) {
-    case launch::RankPhase::kTraining:
-      return "training";
-    case launch::RankPhase::kValidation:
-      return "validating";
-    case launch::RankPhase::kCheckpoint:
-      return "saving";
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 TrainLoop::Impl::~Impl() = default;
@@ -131,11 +117,9 @@ at::Tensor TrainLoop::Impl::replica_loss(torch::nn::Module& replica, const paral
 }
 
 /// To the launcher, which looks for ranks that hang, and to whoever watches the training.
-void TrainLoop::Impl::say(launch::RankPhase phase) const {
-  if (job.recovery) job.recovery->say(phase, state.step);
-  const char* const doing = state_in(phase);
-  if (!job.beat || !doing) return;
-  job.beat({.state = doing,
+void TrainLoop::Impl::say(rank::Phase phase) const {
+  if (!job.beat) return;
+  job.beat({.phase = phase,
             .step = state.step,
             .total_steps = total_steps,
             .batches_per_epoch = batches.batches_per_epoch()},
@@ -163,7 +147,7 @@ TrainResult TrainLoop::Impl::run() {
   if (!replaces) state.first_step = state.step;
   monitor.begin_at(state.step);
   if (job.started) job.started(state.step);
-  say(launch::RankPhase::kTraining);
+  say(rank::Phase::kTraining);
   module.train();
   if (!train(state.resumed_from >= 0 || replaces)) return make_result(TrainStatus::kParked);
   // Before anything of the last steps is validated or saved.
@@ -178,7 +162,7 @@ TrainResult TrainLoop::Impl::run() {
   agree_on_health(reading);  // also: has everything been saved?
   state.skipped_steps = earlier_skips + static_cast<std::int64_t>(reading.skipped);
   strategy.barrier();
-  const std::vector<run::RankTotals> totals = totals_of_ranks();
+  const std::vector<rank::Totals> totals = totals_of_ranks();
   const bool restored = !stopped && restore_best();
   TrainResult result = make_result(stopped            ? TrainStatus::kStopped
                                    : state.early_stop ? TrainStatus::kEarlyStopped
@@ -204,7 +188,7 @@ bool TrainLoop::Impl::train(bool just_resumed) {
     just_resumed = true;
   }
   if (recovery) recovery->end();
-  say(launch::RankPhase::kEnd);
+  say(rank::Phase::kEnd);
   return true;
 }
 
@@ -255,13 +239,13 @@ void TrainLoop::Impl::train_step(std::int64_t micro_batches) {
   state.lr = base_lr * learning_rate_factor(settings.schedule, {state.step, state.epoch, total_steps});
   if (!graph || !graph_step()) eager_step(micro_batches);
   if (scaler) scaler->update();
-  begin(launch::StepPart::kAverage);
+  begin(rank::StepPart::kAverage);
   if (ema) ema->update();
   strategy.parameters_changed();
   ++state.step;
   state.samples_in_epoch += step_samples * strategy.world_size();
   state.samples += step_samples * strategy.world_size();
-  begin(launch::StepPart::kBetween);
+  begin(rank::StepPart::kBetween);
   ++state.interval_steps;
   state.step_epoch = state.epoch;
   if (state.step == state.first_step + 1 && job.first_step) job.first_step();
@@ -272,12 +256,12 @@ parallel::Batch TrainLoop::Impl::next_batch() {
   if (kept_batch) return *std::exchange(kept_batch, std::nullopt);
   in_flight.release(1);
   const auto before = Clock::now();
-  say(launch::RankPhase::kData);
+  say(rank::Phase::kData);
   auto batch = batches.next();
   const double waited = seconds_since(before);
   interval_data_s += waited;
   total_data_s += waited;
-  say(launch::RankPhase::kTraining);
+  say(rank::Phase::kTraining);
   COHORT_CHECK(batch, "the source of batches ended before its epoch");
   return std::move(*batch);
 }
@@ -313,12 +297,12 @@ void TrainLoop::Impl::update(const Rate& rate) {
   if (scaler && shards) agree_on_overflow();
   monitor.finish_step(gradients, scaler ? &*scaler : nullptr);
   if (settings.clip_norm > 0.0) monitor.clip(gradients, settings.clip_norm);
-  begin(launch::StepPart::kOptimizer);
+  begin(rank::StepPart::kOptimizer);
   if (monitor.may_update()) optimizer.step(rate, monitor.found_inf());
 }
 
 void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
-  begin(launch::StepPart::kForward);
+  begin(rank::StepPart::kForward);
   strategy.zero_grad();
   if (buffers) buffers->keep();
   for (std::int64_t i = 0; i < micro_batches; ++i) {
@@ -326,7 +310,7 @@ void TrainLoop::Impl::eager_step(std::int64_t micro_batches) {
     micro_step(batch, 1.0 / static_cast<double>(micro_batches), i + 1 == micro_batches);
     consumed(std::move(batch));
   }
-  begin(launch::StepPart::kReduced);
+  begin(rank::StepPart::kReduced);
   if (buffers) buffers->restore();
   update(state.lr);
 }

@@ -38,7 +38,7 @@ struct TrainJob {
   /// Called on every rank once a checkpoint has been found or not, with the step that the training begins after.
   std::function<void(std::int64_t step)> started;
   std::function<void()> first_step;  ///< called on every rank once its first step is made
-  run::BeatObserver beat;            ///< called on every rank, see there; empty: nobody watches
+  rank::BeatObserver beat;           ///< called on every rank, see there; empty: nobody watches
   std::vector<StepObserver> step_observers;
   std::vector<ValidationObserver> validation_observers;
   std::filesystem::path checkpoints;  ///< folder of the run's checkpoints, seen by every rank; empty: none are written
@@ -73,7 +73,7 @@ struct TrainResult {
   std::int64_t best_step = 0;
   std::int64_t weights_step = 0;  ///< whose weights the model has now: best_step where they were restored, else step
   std::optional<std::int64_t> resumed_from;  ///< step of the checkpoint with which this process began
-  std::vector<run::RankTotals> ranks;  ///< of every rank, on all of them alike; empty where nothing was left to do
+  std::vector<rank::Totals> ranks;  ///< of every rank, on all of them alike; empty where nothing was left to do
 };
 
 /// What a process keeps from one step to the next, bytes.

@@ -29,7 +29,7 @@ std::string learner_of(const std::string& configuration) {
 }  // namespace
 
 void TrainLoop::Impl::save_checkpoint(bool is_best) {
-  say(launch::RankPhase::kCheckpoint);
+  say(rank::Phase::kCheckpoint);
   const auto begin = Clock::now();
   write_checkpoint(is_best);
   const double taken = seconds_since(begin);

@@ -27,7 +27,7 @@ inline double seconds_since(Clock::time_point begin) {
 
 /// What a step tells whoever follows it (memory_recovery.h); empty: nobody does.
 struct StepEvents {
-  std::function<void(launch::StepPart part)> part;  ///< begins
+  std::function<void(rank::StepPart part)> part;  ///< begins
   /// This process's last loss of the step, by its weight, and the batch's samples; before the backward pass in which
   /// gradients are exchanged.
   std::function<void(double loss, std::int64_t samples)> last_loss;
@@ -63,8 +63,8 @@ struct TrainLoop::Impl {
   bool compares_ranks() const;
   at::Tensor replica_loss(torch::nn::Module& replica, const parallel::Batch& batch);
 
-  void say(launch::RankPhase phase) const;
-  void begin(launch::StepPart part) const {
+  void say(rank::Phase phase) const;
+  void begin(rank::StepPart part) const {
     if (events.part) events.part(part);
   }
 
@@ -81,8 +81,8 @@ struct TrainLoop::Impl {
   void agree_on_stop();
   void agree_on_health(const StepMonitor::Reading& reading);
   void compare_parameters();
-  run::RankTotals totals() const;
-  std::vector<run::RankTotals> totals_of_ranks();
+  rank::Totals totals() const;
+  std::vector<rank::Totals> totals_of_ranks();
 
   // loop_state.cpp: the state as values, and back
   weights::TrainerState present_state(const StepMonitor::Reading& reading) const;

@@ -100,7 +100,7 @@ void TrainLoop::Impl::report() {
 
 void TrainLoop::Impl::validate(bool end_of_epoch) {
   const auto begin = Clock::now();
-  say(launch::RankPhase::kValidation);
+  say(rank::Phase::kValidation);
   const auto reading = monitor.read(optimizer);
   agree_on_health(reading);
   at::Tensor means = torch::tensor({reading.sums.epoch_sum, reading.sums.epoch_count}, at::kDouble);
@@ -158,7 +158,7 @@ void TrainLoop::Impl::validate(bool end_of_epoch) {
   total_validation_s += seconds_since(begin);
 }
 
-run::RankTotals TrainLoop::Impl::totals() const {
+rank::Totals TrainLoop::Impl::totals() const {
   return {.steps = state.step - state.first_step,
           .samples = total_samples,
           .seconds = std::max(0.0, seconds_since(run_begin) - total_validation_s),
@@ -169,12 +169,12 @@ run::RankTotals TrainLoop::Impl::totals() const {
           .device_bytes = peak_device_bytes(device)};
 }
 
-std::vector<run::RankTotals> TrainLoop::Impl::totals_of_ranks() {
+std::vector<rank::Totals> TrainLoop::Impl::totals_of_ranks() {
   // Everyone fills its own row and zeros elsewhere; the maximum is the table.
   at::Tensor table = at::zeros({strategy.world_size(), run::kTotalsNumbers}, at::kDouble);
   table[strategy.rank()].copy_(torch::tensor(run::to_numbers(totals()), at::kDouble));
   strategy.max_over_ranks(table);
-  std::vector<run::RankTotals> ranks;
+  std::vector<rank::Totals> ranks;
   for (int rank = 0; rank < strategy.world_size(); ++rank)
     ranks.push_back(run::totals_from(table.const_data_ptr<double>() + rank * run::kTotalsNumbers));
   return ranks;

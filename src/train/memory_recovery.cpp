@@ -30,11 +30,11 @@ TrainLoop::MemoryRecovery::MemoryRecovery(Impl& loop, dist::Recovery& page)
                 !loop.job.make_graph && !loop.shards &&
                 !(loop.settings.early_stopping.restores() && loop.job.checkpoints.empty())),
       has_state_(!page.replaces()) {
-  loop.events.part = [this](launch::StepPart part) { page_.set_part(part); };
+  loop.events.part = [this](rank::StepPart part) { page_.set_part(part); };
   if (!possible_) return;
   // The forward passes of the step are over; no rank can end the step before this one has given its gradients.
   loop.events.last_loss = [this](double loss, std::int64_t samples) {
-    page_.set_part(launch::StepPart::kBackward);
+    page_.set_part(rank::StepPart::kBackward);
     keep(loop_.state.step + 1, loop_.monitor.sums_with(loss), loop_.interval_samples + static_cast<double>(samples));
   };
 }

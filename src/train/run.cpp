@@ -31,7 +31,7 @@
 namespace cohort::train {
 namespace {
 
-int cpu_threads(const RunSettings& settings, const dist::RankEnvironment& environment) {
+int cpu_threads(const RunSettings& settings, const rank::Environment& environment) {
   if (settings.threads > 0) return settings.threads;
   if (std::getenv("OMP_NUM_THREADS")) return at::get_num_threads();
   return std::max(1, available_cores() / std::max(1, environment.local_world_size));
@@ -63,7 +63,7 @@ void check_batches(std::int64_t samples, std::int64_t batch_size, int world_size
 }
 
 /// The devices of this process, and how the run uses them.
-parallel::Plan plan_devices(const RunSettings& settings, const dist::RankEnvironment& environment) {
+parallel::Plan plan_devices(const RunSettings& settings, const rank::Environment& environment) {
   const std::vector<DeviceId> devices =
       dist::usable_devices({.backend = parse_backend(settings.backend),
                             .names = settings.devices,
@@ -88,7 +88,7 @@ struct Feed {
   LoaderSource train;
   std::optional<LoaderSource> validation;
 
-  Feed(Job& job, const RunSettings& settings, std::int64_t batch_size, const dist::RankEnvironment& environment,
+  Feed(Job& job, const RunSettings& settings, std::int64_t batch_size, const rank::Environment& environment,
        c10::Device device)
       : train(job.dataset(Part::kTrain),
               {.world_size = environment.world_size,
@@ -205,7 +205,7 @@ run::Resources SupervisedLearner::prepare(run::Run& run) {
       !settings_.rollout.enabled || train.weights == "fp32",
       "rollout.enabled=true plays episodes with weights of float32, and train.weights=bf16 trains none: "
       "leave one of them out");
-  const dist::RankEnvironment& environment = run.environment();
+  const rank::Environment& environment = run.environment();
   plan_ = plan_devices(settings_, environment);
   check_batches(job_.dataset(Part::kTrain)->size(), plan_.batch_size, environment.world_size, settings_.drop_last);
   return {.devices = plan_.devices,

@@ -3,14 +3,14 @@
 #include <ATen/Parallel.h>
 
 #include "core/error.h"
-#include "dist/rank_environment.h"
 #include "dist/usable_devices.h"
+#include "rank/environment.h"
 #include "tensors/processor.h"
 
 namespace cohort::train {
 
 parallel::Plan plan_alone(Job& job, const RunSettings& settings, const char* command) {
-  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const rank::Environment environment = rank::read_environment();
   COHORT_THROW_UNLESS(environment.world_size == 1,
                       "`{}` measures in one process and says what several would take; start it without a launcher",
                       command);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/beat.h"
+#include "rank/beat.h"
 
 namespace cohort::train {
 

@@ -259,7 +259,8 @@ std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs
   if (s.sky != nullptr) t["sky"] = s.sky - traced.texture_records().data();
 
   if (s.mirror >= 0)
-    t["mirror"] = {{"geom", s.mirror}, {"reflectance", number(static_cast<double>(s.geom[s.mirror].record.reflectance))}};
+    t["mirror"] = {{"geom", s.mirror},
+                   {"reflectance", number(static_cast<double>(s.geom[s.mirror].record.reflectance))}};
   if (s.sky != nullptr && s.haze_plane >= 0 && s.haze != 0)
     t["haze"] = {{"geom", s.haze_plane},
                  {"ratio", number(static_cast<double>(s.haze_ratio))},

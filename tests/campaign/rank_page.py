@@ -1,10 +1,10 @@
-"""What a rank says in the page that it shares with its agent (src/launch/rank_page.h), read while it runs and after."""
+"""What a rank says in the page that it shares with its agent (src/rank/page.h), read while it runs and after."""
 import mmap
 import os
 import pathlib
 import struct
 
-PHASE, PART, STEP = 4, 40, 48  # offsets in RankPage::Layout
+PHASE, PART, STEP = 4, 40, 48  # offsets in rank::Page::Layout
 PHASES = ["silent", "start", "training", "data", "validation", "checkpoint", "rejoining", "end"]
 PARTS = ["between", "forward", "backward", "reduced", "optimizer", "average"]
 MAGIC = 0x43524B31

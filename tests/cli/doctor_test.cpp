@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "core/json.h"
-#include "monitor/rank_status.h"
+#include "monitor/snapshot.h"
+#include "rank/status.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -95,10 +96,10 @@ TEST(CliDoctor, ARankThatWasStoppedOrKilledIsFoundInItsRun) {
   const fs::path ranks = folder.path() / "ranks";
   fs::create_directory(ranks);
   Process sleeper({"/bin/sleep", "100"});
-  monitor::RankStatus status;
+  rank::Status status;
   monitor::identify_process(status);
   status.pid = sleeper.pid();
-  status.state = "training";
+  status.phase = rank::Phase::kTraining;
   status.step = 7;
   status.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto stat = [&] { return text_of("/proc/" + std::to_string(sleeper.pid()) + "/stat"); };
@@ -106,7 +107,7 @@ TEST(CliDoctor, ARankThatWasStoppedOrKilledIsFoundInItsRun) {
   std::string word;
   for (int field = 3; field <= 22; ++field) words >> word;
   status.started = std::stoull(word);
-  monitor::RankStatusFile(ranks, 0).write(status);
+  rank::StatusFile(ranks, 0).write(status);
   const auto doctor = [&] { return run({cohort_path(), "doctor", "--json", folder.path().string()}); };
   EXPECT_TRUE(findings_of(doctor(), "run-alive").empty());
   sleeper.send(SIGSTOP);

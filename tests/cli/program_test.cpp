@@ -61,9 +61,8 @@ TEST(Quickstart, BuildsEveryProgramThatHelpNames) {
   if (!asked("query", "all").first) GTEST_SKIP() << "this build folder is not Ninja's";
   const std::string commands = asked("commands", "programs").second;
   EXPECT_NE(commands.find("-o bin/cohort "), std::string::npos) << commands;
-  // Registered with the name of an executable: the last text of each entry.
-  const std::string registered = read_file(source / "src" / "cli" / "external.cpp");
-  static const std::regex kExecutable(R"re("(cohort-[a-z-]+)"\}\))re");
+  const std::string registered = read_file(source / "src" / "cli" / "programs.def");
+  static const std::regex kExecutable(R"re(PROGRAM\("[^"]*", "(cohort-[a-z-]+)")re");
   int count = 0;
   for (std::sregex_iterator at(registered.begin(), registered.end(), kExecutable), end; at != end; ++at, ++count) {
     const std::string program = (*at)[1];

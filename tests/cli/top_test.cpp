@@ -4,20 +4,21 @@
 
 #include "core/json.h"
 #include "core/pseudo_terminal.h"
-#include "monitor/rank_status.h"
+#include "monitor/snapshot.h"
+#include "rank/status.h"
 #include "support/process.h"
 
 namespace cohort::testing {
 namespace {
 
-monitor::RankStatus own_rank(int rank) {
-  monitor::RankStatus s;
+rank::Status own_rank(int rank) {
+  rank::Status s;
   monitor::identify_process(s);
   s.rank = rank;
   s.world_size = 2;
   s.job = "regressor";
   s.device = "cpu";
-  s.state = "training";
+  s.phase = rank::Phase::kTraining;
   s.step = 1203;
   s.total_steps = 20000;
   s.steps_per_s = 80;
@@ -33,7 +34,7 @@ monitor::RankStatus own_rank(int rank) {
 TEST(CliTop, OneListShowsTheHostAndEveryRankOfALocalJob) {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "run");
-  monitor::RankStatusFile file(folder.path() / "run/ranks", 0);
+  rank::StatusFile file(folder.path() / "run/ranks", 0);
   file.write(own_rank(0));
   const Outcome outcome = run({cohort_path(), "top", "--once"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -48,10 +49,10 @@ TEST(CliTop, OneListShowsTheHostAndEveryRankOfALocalJob) {
 TEST(CliTop, TheJsonHoldsTheSameAndNullWhereNothingIsKnown) {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "run");
-  monitor::RankStatusFile file(folder.path() / "run/ranks", 1);
+  rank::StatusFile file(folder.path() / "run/ranks", 1);
   const auto before = std::chrono::steady_clock::now();
-  monitor::RankStatus status = own_rank(1);
-  status.exchange_s = monitor::RankStatus::kUnknown;
+  rank::Status status = own_rank(1);
+  status.exchange_s = rank::Status::kUnknown;
   file.write(status);
   const Outcome outcome = run({cohort_path(), "top", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -74,9 +75,9 @@ TEST(CliTop, TheJsonHoldsTheSameAndNullWhereNothingIsKnown) {
 TEST(CliTop, ARunThatEndedIsShownWhenItIsNamed) {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "run");
-  monitor::RankStatus status = own_rank(0);
-  status.state = "finished";
-  monitor::RankStatusFile(folder.path() / "run/ranks", 0).write(status);
+  rank::Status status = own_rank(0);
+  status.phase = rank::Phase::kFinished;
+  rank::StatusFile(folder.path() / "run/ranks", 0).write(status);
   EXPECT_FALSE(contains(run({cohort_path(), "top", "--once"}).out, folder.path().string()));
   const Outcome outcome = run({cohort_path(), "top", "--once", (folder.path() / "run").string()});
   EXPECT_TRUE(contains(outcome.out, "finished")) << outcome.out;

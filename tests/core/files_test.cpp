@@ -161,6 +161,13 @@ TEST(Files, ATemporaryFolderThatCannotBeMadeNamesTheVariable) {
   EXPECT_NE(message.find("TMPDIR"), std::string::npos) << message;
 }
 
+TEST(Files, WhatGoesWhileItIsReadIsNotThere) {
+  EXPECT_FALSE(read_file_if_there("/there/is/none"));
+  // As a process's files in /proc when it ends: opened, and then an error.
+  if (std::filesystem::exists("/proc/self/mem")) EXPECT_FALSE(read_file_if_there("/proc/self/mem"));
+  EXPECT_TRUE(read_file_if_there(__FILE__));
+}
+
 TEST(Files, ReadingAMissingFileNamesIt) {
   try {
     read_file("/nowhere/at/all.csv");

@@ -155,7 +155,7 @@ int run(const std::string& scenario, const std::string& file) {
     std::printf("%d CUDA devices %s\n", count, why.c_str());
     return 0;
   }
-  const RankEnvironment env = read_rank_environment();
+  const rank::Environment env = rank::read_environment();
   GroupOptions options = patient_options();
   if (scenario == "gpu_collectives") {
     std::string why;

@@ -73,7 +73,9 @@ class Names:
         cli = "\n".join(file.read_text() for file in (root / "src/cli").glob("*.cpp"))
         jobs = "\n".join(file.read_text() for folder in ("src/train/jobs", "src/policies")
                          for file in (root / folder).rglob("*.cpp"))
-        self.subcommands = set(re.findall(r'const Register \w+\(\s*\{"([a-z-]+)"', cli)) | {"help", "version"}
+        programs = (root / "src/cli/programs.def").read_text()
+        self.subcommands = (set(re.findall(r'const Register \w+\(\s*\{"([a-z-]+)"', cli))
+                            | set(re.findall(r'^PROGRAM\("([a-z-]+)"', programs, re.M)) | {"help", "version"})
         self.words = set(re.findall(r'"([a-z][a-z0-9_-]*)"', cli + jobs))
         flags = set(re.findall(r"--([a-z][a-z0-9_-]*)", cli)) | self.words
         self.flags = {flag.replace("_", "-") for flag in flags} | {"help"}

@@ -32,14 +32,14 @@ class Run : public ::testing::Test {
                      i < 3 ? 1.0 : steps_per_s, figures);
     return text;
   }
-  static monitor::RankStatus rank(int number, int world = 2) {
-    monitor::RankStatus s;
+  static rank::Status rank(int number, int world = 2) {
+    rank::Status s;
     monitor::identify_process(s);
     s.rank = number;
     s.world_size = world;
     s.job = "regressor";
     s.device = "cpu";
-    s.state = "finished";
+    s.phase = rank::Phase::kFinished;
     s.step = s.total_steps = 100;
     s.batches_per_epoch = 10;
     s.batch_size = 16;
@@ -49,7 +49,7 @@ class Run : public ::testing::Test {
   static double now() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
-  void put(const monitor::RankStatus& status) const { put(format("ranks/rank_{}.json", status.rank), to_json(status)); }
+  void put(const rank::Status& status) const { put(format("ranks/rank_{}.json", status.rank), to_json(status)); }
 
   Examination look() const {
     Case c = this_machine();
@@ -183,7 +183,7 @@ TEST_F(Run, TwoDevicesWithoutASpeedUpAreComparedWithTheRunBeside) {
 
 TEST_F(Run, OutOfStepRanksAndOtherBatchCountsAreErrors) {
   put(rank(0));
-  monitor::RankStatus behind = rank(1);
+  rank::Status behind = rank(1);
   behind.step = 93;
   put(behind);
   expect("run-steps",
@@ -198,8 +198,8 @@ TEST_F(Run, OutOfStepRanksAndOtherBatchCountsAreErrors) {
 }
 
 TEST_F(Run, ARunningRankMayBeAStepAwayAndSeenLater) {
-  monitor::RankStatus first = rank(0), second = rank(1);
-  first.state = second.state = "training";
+  rank::Status first = rank(0), second = rank(1);
+  first.state = second.phase = rank::Phase::kTraining;
   first.step = 1000;
   first.steps_per_s = second.steps_per_s = 100;
   first.step_s = second.step_s = 0.01;
@@ -215,8 +215,8 @@ TEST_F(Run, ARunningRankMayBeAStepAwayAndSeenLater) {
 }
 
 TEST_F(Run, ARankThatHangsIsGoneOrFailedIsAnError) {
-  monitor::RankStatus silent = rank(0);
-  silent.state = "training";
+  rank::Status silent = rank(0);
+  silent.phase = rank::Phase::kTraining;
   silent.step_s = 0.01;
   silent.time = now() - 30;
   put(silent);
@@ -224,7 +224,7 @@ TEST_F(Run, ARankThatHangsIsGoneOrFailedIsAnError) {
   silent.step_s = 7;  // five steps are longer than its silence
   put(silent);
   EXPECT_EQ(of("run-alive"), "");
-  silent.state = "validating";
+  silent.phase = rank::Phase::kValidation;
   silent.step_s = 0.01;
   put(silent);
   EXPECT_EQ(of("run-alive"), "") << "a validation takes its time";
@@ -234,14 +234,14 @@ TEST_F(Run, ARankThatHangsIsGoneOrFailedIsAnError) {
   silent.host = "another-machine";
   put(silent);
   EXPECT_EQ(of("run-alive"), "") << "nothing is known of processes elsewhere";
-  silent.state = "failed";
+  silent.phase = rank::Phase::kFailed;
   put(silent);
   // As a shell takes it: the path has a blank.
   expect("run-alive", {"error: rank 0 failed", "cohort train resume='" + fs::canonical(path()).string() + "'"});
 }
 
 TEST_F(Run, TwoRanksOnOneGpuAndARunOnTheCpuBesideAGpuAreFound) {
-  monitor::RankStatus a = rank(0), b = rank(1);
+  rank::Status a = rank(0), b = rank(1);
   a.device = b.device = "cuda:1";
   put(a);
   put(b);

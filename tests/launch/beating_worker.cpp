@@ -14,11 +14,11 @@
 
 #include <unistd.h>
 
-#include "launch/rank_page.h"
+#include "rank/page.h"
 
 namespace {
 
-using cohort::launch::RankPhase;
+using rank::Phase;
 using Clock = std::chrono::steady_clock;
 
 /// A function whose name shows in a stack.
@@ -29,14 +29,14 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 int main(int argc, char** argv) {
-  cohort::launch::RankPage* const page = cohort::launch::own_rank_page();
+  rank::Page* const page = rank::own_page();
   const char* rank = std::getenv("RANK");
   if (argc < 3 || !page || !rank) return 2;
   const bool hangs = std::strcmp(argv[1], "hang") == 0, is_one = std::strcmp(rank, "1") == 0;
   if (std::strcmp(argv[1], "fail") == 0) {
     if (std::getenv("COHORT_RECOVERY")) return page->wait_for_generation() ? 0 : 4;
     page->set_ready(true);
-    page->beat(RankPhase::kTraining, 5);
+    page->beat(rank::Phase::kTraining, 5);
     // A rank that fails before another is in its training steps is another story.
     const std::string folder = argc > 3 ? argv[3] : ".";
     if (std::FILE* file = std::fopen((folder + "/" + rank).c_str(), "w")) std::fclose(file);
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   }
   const auto length = std::chrono::duration<double>(hangs ? 0 : std::atof(argv[2]));
   for (int step = 0; step < 40 || (hangs && is_one && ::access(argv[2], F_OK) != 0); ++step) {
-    page->beat(RankPhase::kTraining, step);
+    page->beat(rank::Phase::kTraining, step);
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     if (step != 30) continue;
     std::printf("pid %d\n", static_cast<int>(::getpid()));
@@ -57,20 +57,20 @@ int main(int argc, char** argv) {
   }
   if (hangs) {
     if (is_one) {
-      page->beat(RankPhase::kTraining, 1000);  // so that the other has been silent for longer
+      page->beat(rank::Phase::kTraining, 1000);  // so that the other has been silent for longer
     } else {
       page->wait_for_others(true);
       if (std::FILE* file = std::fopen(argv[2], "w")) std::fclose(file);
     }
     wait_for_nothing();
   } else if (std::strcmp(argv[1], "validation") == 0) {
-    page->beat(RankPhase::kValidation, 40);
+    page->beat(rank::Phase::kValidation, 40);
     std::this_thread::sleep_for(length);
   } else if (std::strcmp(argv[1], "talk") == 0) {
     // More than pipes and the launcher hold.
     const std::string line(1023, '.');
     for (int step = 40; step < 440; ++step) {
-      page->beat(RankPhase::kTraining, step);
+      page->beat(rank::Phase::kTraining, step);
       for (int i = 0; i < 16; ++i) std::puts(line.c_str());
       std::fflush(stdout);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -79,6 +79,6 @@ int main(int argc, char** argv) {
     for (const auto end = Clock::now() + length; Clock::now() < end;) {
     }
   }
-  page->beat(RankPhase::kTraining, 41);
+  page->beat(rank::Phase::kTraining, 41);
   return 0;
 }

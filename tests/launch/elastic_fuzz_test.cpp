@@ -16,7 +16,7 @@
 #include "launch/elastic_messages.h"
 #include "launch/elastic_rendezvous.h"
 #include "launch/elastic_server.h"
-#include "launch/rank_page.h"
+#include "rank/page.h"
 #include "support/process.h"
 
 namespace cohort::launch {
@@ -201,7 +201,7 @@ TEST(ElasticFuzz, AnyHelloAndAnyFirstAnswerIsALinkOrAReason) {
 TEST(ElasticFuzz, APageFullOfNoiseIsReadWithinItsBounds) {
   for_many(300, [](std::uint64_t number) {
     FuzzDraws draw(number);
-    const auto page = RankPage::make(true);
+    const auto page = rank::Page::make(true);
     const std::vector<std::byte> own(100 + draw.below(5000), std::byte{7});
     page->keep(static_cast<std::int64_t>(draw.below(4)), own);
     const std::string parked(1 + draw.below(9000), 'p');
@@ -226,7 +226,7 @@ TEST(ElasticFuzz, APageFullOfNoiseIsReadWithinItsBounds) {
     page->clear_for_next();
     page->begin_round(true);
     EXPECT_GE(read, 0u);
-    EXPECT_EQ(page->phase(), RankPhase::kSilent);
+    EXPECT_EQ(page->phase(), rank::Phase::kSilent);
   });
 }
 

@@ -16,13 +16,13 @@ namespace {
 RankPulse trained(int steps, double length, const HangLimits& limits) {
   RankPulse pulse;
   for (int i = 0; i <= steps; ++i) {
-    const RankGlance glance{.beats = static_cast<std::uint64_t>(i + 1), .step = i, .phase = RankPhase::kTraining};
+    const RankGlance glance{.beats = static_cast<std::uint64_t>(i + 1), .step = i, .phase = rank::Phase::kTraining};
     EXPECT_FALSE(pulse.hangs(glance, i * length, limits));
   }
   return pulse;
 }
 
-RankGlance silent(int step, double seconds, RankPhase phase = RankPhase::kTraining) {
+RankGlance silent(int step, double seconds, rank::Phase phase = rank::Phase::kTraining) {
   return {.beats = static_cast<std::uint64_t>(step + 1), .step = step, .phase = phase, .silent = seconds};
 }
 
@@ -39,11 +39,12 @@ TEST(HangWatch, SilenceOfTenSecondsOrFiveMedianStepsIsAHang) {
 TEST(HangWatch, ATwoMinuteValidationASlowStartAndWaitingForDataAreNone) {
   const HangLimits limits;
   RankPulse pulse = trained(20, 0.1, limits);
-  for (const RankPhase phase : {RankPhase::kValidation, RankPhase::kCheckpoint, RankPhase::kData, RankPhase::kEnd})
+  for (const rank::Phase phase :
+       {rank::Phase::kValidation, rank::Phase::kCheckpoint, rank::Phase::kData, rank::Phase::kEnd})
     EXPECT_FALSE(pulse.hangs(silent(20, 120, phase), 122, limits)) << to_string(phase);
-  EXPECT_TRUE(pulse.hangs(silent(20, 601, RankPhase::kValidation), 603, limits));
+  EXPECT_TRUE(pulse.hangs(silent(20, 601, rank::Phase::kValidation), 603, limits));
   RankPulse first;
-  EXPECT_FALSE(first.hangs(silent(0, 120, RankPhase::kStart), 120, limits));
+  EXPECT_FALSE(first.hangs(silent(0, 120, rank::Phase::kStart), 120, limits));
   EXPECT_FALSE(first.hangs(silent(1, 120), 240, limits)) << "nobody knows yet how long a step takes";
 }
 

@@ -24,6 +24,7 @@
 #include "parallel/plan.h"
 #include "parallel/single_device.h"
 #include "parallel/zero_data_parallel.h"
+#include "tensors/convert.h"
 
 namespace cohort::test {
 namespace {
@@ -142,7 +143,7 @@ void train(const std::shared_ptr<dist::Group>& group, const std::string& scenari
 
 /// Accumulation over two micro-batches equals one batch of both; the result of the ranks is compared by the test.
 void accumulate(const std::string& folder) {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   const int rank = group->rank();
   for (const bool split : {false, true}) {
     FixtureNet net;
@@ -228,7 +229,7 @@ Trained small_informer() {
 /// (two replicas of one process), "modes_accumulated" (one process, the halves one after the other), each with its
 /// state in FOLDER. `what` is sgd or adam (of a small net) or informer.
 void modes(const std::string& scenario, const std::string& folder, const std::string& what) {
-  const auto env = dist::read_rank_environment();
+  const auto env = rank::read_environment();
   const Trained job = what == "informer" ? small_informer() : small_net();
   std::shared_ptr<dist::Group> group;
   std::unique_ptr<parallel::Strategy> strategy;
@@ -285,7 +286,7 @@ void modes(const std::string& scenario, const std::string& folder, const std::st
 
 /// The hash that the log shows names the rank that went astray.
 void differing_rank() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   const auto equal = parallel::check_parameters_equal(ddp);
@@ -300,7 +301,7 @@ void differing_rank() {
 
 /// The banner's list of processes.
 void world() {
-  const auto env = dist::read_rank_environment();
+  const auto env = rank::read_environment();
   const auto plan = parallel::make_plan({env, {DeviceId{}}, 2}, {});
   const auto group = dist::Group::create(env, patient_options());
   for (const std::string& line : parallel::world_lines(plan, *group)) std::puts(line.c_str());
@@ -309,7 +310,7 @@ void world() {
 
 /// The scenario "sgd" with every rank's model on its GPU.
 void gpu_sgd(const std::string& folder) {
-  const auto env = dist::read_rank_environment();
+  const auto env = rank::read_environment();
   std::string why;
   const int count = dist::load_cuda_plugin().device_count(why);
   dist::GroupOptions options = patient_options();
@@ -317,7 +318,7 @@ void gpu_sgd(const std::string& folder) {
   const auto group = dist::Group::create(env, options);
   FixtureNet net;
   fill_parameters(*net, env.rank);
-  net->to(parallel::to_torch(options.device));
+  net->to(tensors::to_torch_device(options.device));
   DistributedDataParallel ddp(net.ptr(), group, {.gradient_as_bucket_view = true});
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   std::vector<double> losses;
@@ -345,7 +346,7 @@ void gpu_data_parallel(const std::string& folder) {
     fill_parameters(*net, 0);
     std::vector<DeviceId> devices;
     for (int i = 0; i < count; ++i) devices.push_back(on_gpu ? DeviceId{DeviceKind::kCuda, i} : DeviceId{});
-    net->to(parallel::to_torch(devices[0]));
+    net->to(tensors::to_torch_device(devices[0]));
     parallel::DataParallelSettings settings;
     settings.reduction = "buckets";
     settings.bucket_cap_mb = settings.first_bucket_cap_mb = 0.0005;
@@ -364,19 +365,19 @@ void gpu_data_parallel(const std::string& folder) {
 }
 
 void different_shape() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net(false, false, group->rank() == 1 ? kHidden / 2 : kHidden);
   DistributedDataParallel ddp(net.ptr(), group);
 }
 
 void missing_layer() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net(false, group->rank() == 0);
   DistributedDataParallel ddp(net.ptr(), group);
 }
 
 void unused_parameter() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net(false, true);
   net->use_extra = false;
   DistributedDataParallel ddp(net.ptr(), group);
@@ -384,7 +385,7 @@ void unused_parameter() {
 }
 
 void died_peer() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   for (int step = 0; step < 5; ++step) {
@@ -394,7 +395,7 @@ void died_peer() {
 }
 
 void early_termination() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   ddp.join(
@@ -409,7 +410,7 @@ void early_termination() {
 
 /// Reductions of the Strategy interface, which the training loop's log uses.
 void strategy_numbers() {
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   FixtureNet net;
   DistributedDataParallel ddp(net.ptr(), group);
   const double r = group->rank();
@@ -428,7 +429,7 @@ void strategy_numbers() {
 void slow_rank() {
   constexpr auto kLag = 60ms;
   constexpr int kMostSteps = 200;
-  const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+  const auto group = dist::Group::create(rank::read_environment(), patient_options());
   const int rank = group->rank();
   for (const std::string way : {"shared_memory", "gloo", "fp16", "static_graph", "norm", "zero_1", "zero_2"}) {
     FixtureNet net(way == "norm", way == "static_graph");
@@ -502,7 +503,7 @@ int run(const std::string& scenario, const std::string& folder) {
   } else if (scenario == "slow_rank") {
     slow_rank();
   } else {
-    const auto group = dist::Group::create(dist::read_rank_environment(), patient_options());
+    const auto group = dist::Group::create(rank::read_environment(), patient_options());
     std::istringstream names(scenario);
     for (std::string name; std::getline(names, name, ',');) train(group, name, folder);
     group->close();

@@ -22,9 +22,9 @@ std::vector<DeviceId> gpus(int count) {
   return result;
 }
 
-dist::RankEnvironment ranks(int rank, int world_size, int local_world_size) {
-  dist::RankEnvironment env;
-  env.source = dist::EnvironmentSource::kVariables;
+rank::Environment ranks(int rank, int world_size, int local_world_size) {
+  rank::Environment env;
+  env.source = rank::EnvironmentSource::kVariables;
   env.rank = rank;
   env.world_size = world_size;
   env.local_world_size = local_world_size;
@@ -67,7 +67,7 @@ TEST(Plan, FewerNodesOfAnElasticJobAccumulateMoreAndKeepTheEffectiveBatch) {
     PlanSettings settings;
     settings.batch_size = batch;
     settings.accumulation = accumulation;
-    dist::RankEnvironment env = ranks(0, processes, processes);
+    rank::Environment env = ranks(0, processes, processes);
     env.full_world_size = full;
     return make_plan({env, {kOwnCpu}, 8}, settings);
   };
@@ -130,7 +130,7 @@ TEST(Plan, DevicesThatNoProcessOfAJobTakesAreNamed) {
   EXPECT_NE(all_lines(make_plan({ranks(1, 2, 2), gpus(4), 8}, {}))
                 .find("2 other devices are not used: cuda:2, cuda:3 (each process of a job takes one)"),
             std::string::npos);
-  dist::RankEnvironment unknown = ranks(1, 2, 2);
+  rank::Environment unknown = ranks(1, 2, 2);
   unknown.local_world_size = 0;
   for (const Plan& plan : {make_plan({ranks(1, 2, 2), gpus(1), 8}, {}), make_plan({unknown, gpus(4), 8}, {})})
     EXPECT_EQ(all_lines(plan).find("not used"), std::string::npos) << all_lines(plan);
@@ -205,7 +205,7 @@ TEST(Plan, MoreLoaderThreadsThanCoresIsAWarningWithANumberThatFits) {
 }
 
 TEST(Plan, NotesOfTheEnvironmentBecomeWarnings) {
-  dist::RankEnvironment env;
+  rank::Environment env;
   env.notes = {"SLURM_NTASKS=4, but ..."};
   EXPECT_EQ(make_plan({env, {kOwnCpu}, 8}, {}).warnings, env.notes);
 }

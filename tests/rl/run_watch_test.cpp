@@ -23,7 +23,7 @@ class ScriptedRanks final : public Ranks {
 
 TEST(RunWatch, AnIterationIsDividedIntoComputingExchangingAndSaving) {
   ScriptedRanks ranks;
-  RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, {}, nullptr);
+  RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, {});
   watch.begin(4);
   {
     const auto saving = watch.saving();
@@ -47,7 +47,7 @@ TEST(RunWatch, AnIterationIsDividedIntoComputingExchangingAndSaving) {
   EXPECT_EQ(second.exchange, 0) << "what is behind it does not count again";
   EXPECT_EQ(second.checkpoint, 0);
   EXPECT_LE(second.whole, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
-  const std::vector<run::RankTotals> all = watch.of_all_ranks();
+  const std::vector<rank::Totals> all = watch.of_all_ranks();
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].steps, 2) << "of this process";
   EXPECT_EQ(all[0].samples, 2 * 512);
@@ -59,24 +59,24 @@ TEST(RunWatch, TheStatusFileSaysWhatTheRankDoes) {
   const TemporaryFolder folder("cohort-watch-");
   ScriptedRanks ranks;
   const auto status = [&] {
-    const auto all = monitor::read_rank_statuses(folder.path() / monitor::kRanksFolder);
+    const auto all = rank::read_statuses(folder.path() / rank::kRanksFolder);
     EXPECT_EQ(all.size(), 1u);
-    return all.empty() ? monitor::RankStatus() : all.front();
+    return all.empty() ? rank::Status() : all.front();
   };
   {
     run::RankBeats beats(folder.path(), {.rank = 0, .world_size = 1, .job = "ppo", .device = "cpu", .batch_size = 32});
-    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, beats.observer(), nullptr);
+    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, beats.observer());
     watch.begin(0);
-    EXPECT_EQ(status().state, "starting") << "no iteration has told how long they take";
+    EXPECT_EQ(status().phase, rank::Phase::kStart) << "no iteration has told how long they take";
     {
       const auto saving = watch.saving();
-      EXPECT_EQ(status().state, "saving");
+      EXPECT_EQ(status().phase, rank::Phase::kCheckpoint);
     }
-    EXPECT_EQ(status().state, "starting");
+    EXPECT_EQ(status().phase, rank::Phase::kStart);
     std::this_thread::sleep_for(10ms);
     watch.iterated(1);
-    const monitor::RankStatus s = status();
-    EXPECT_EQ(s.state, "training");
+    const rank::Status s = status();
+    EXPECT_EQ(s.phase, rank::Phase::kTraining);
     EXPECT_EQ(s.step, 1);
     EXPECT_EQ(s.total_steps, 10);
     EXPECT_NEAR(s.samples_per_s, 512 * s.steps_per_s, 1e-6 * s.samples_per_s);
@@ -84,17 +84,17 @@ TEST(RunWatch, TheStatusFileSaysWhatTheRankDoes) {
     EXPECT_EQ(s.exchange_s, 0);
     EXPECT_GT(s.seconds_left, 9 * 0.010 * 0.9);
     { const auto saving = watch.saving(); }
-    EXPECT_EQ(status().state, "training");
+    EXPECT_EQ(status().phase, rank::Phase::kTraining);
     watch.end();
-    beats.end("stopped");
-    EXPECT_EQ(status().state, "stopped");
+    beats.end(rank::Phase::kStopped);
+    EXPECT_EQ(status().phase, rank::Phase::kStopped);
   }
   {
     run::RankBeats beats(folder.path(), {.rank = 0});
-    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, beats.observer(), nullptr);
+    RunWatch watch(ranks, at::kCPU, {.samples = 512, .total = 10}, beats.observer());
     watch.begin(1);
   }
-  EXPECT_EQ(status().state, "failed") << "it left without an end";
+  EXPECT_EQ(status().phase, rank::Phase::kFailed) << "it left without an end";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace cohort::run {
 namespace {
 namespace fs = std::filesystem;
 
-dist::VariableLookup variables(std::map<std::string, std::string> values) {
+rank::VariableLookup variables(std::map<std::string, std::string> values) {
   return [values = std::move(values)](const std::string& name) -> std::optional<std::string> {
     const auto found = values.find(name);
     return found == values.end() ? std::nullopt : std::optional(found->second);
@@ -102,8 +102,8 @@ TEST_F(JobRuns, AJobIsRecordedOnceAndACountMustBeANumber) {
 }
 
 TEST(ContinueCommand, HoldsTheLaunchersFlagsOrNamesTheLauncher) {
-  dist::RankEnvironment alone, launched;
-  launched.source = dist::EnvironmentSource::kSlurm;
+  rank::Environment alone, launched;
+  launched.source = rank::EnvironmentSource::kSlurm;
   const ContinueCommand one = continue_command("cohort", "out/a b", alone, variables({}));
   EXPECT_EQ(one.text, "cohort train resume='out/a b'");
   EXPECT_EQ(one.remark, "");

@@ -13,37 +13,40 @@
 namespace cohort::run {
 namespace {
 
-monitor::RankStatus only_status(const std::filesystem::path& run) {
-  const auto all = monitor::read_rank_statuses(run / monitor::kRanksFolder);
+rank::Status only_status(const std::filesystem::path& run) {
+  const auto all = rank::read_statuses(run / rank::kRanksFolder);
   EXPECT_EQ(all.size(), 1u);
-  return all.empty() ? monitor::RankStatus() : all.front();
+  return all.empty() ? rank::Status() : all.front();
 }
 
 TEST(RankBeats, SayWhatARankDoesAndHowItsStepsAreSpent) {
   const TemporaryFolder run("cohort-beats-");
   RankBeats beats(run.path(), {.rank = 0, .world_size = 1, .job = "regressor", .device = "cpu", .batch_size = 16});
-  const BeatObserver observe = beats.observer();
+  const rank::BeatObserver observe = beats.observer();
   int measured = 0;
-  RankTotals totals;
+  rank::Totals totals;
   const auto measure = [&] {
     ++measured;
     return totals;
   };
-  EXPECT_TRUE(monitor::read_rank_statuses(run.path() / monitor::kRanksFolder).empty());
+  EXPECT_TRUE(rank::read_statuses(run.path() / rank::kRanksFolder).empty());
   const auto begin = std::chrono::steady_clock::now();
-  observe({.state = "training", .step = 0, .total_steps = 100, .batches_per_epoch = 7}, measure);
-  EXPECT_EQ(only_status(run.path()).state, "training");
+  observe({.phase = rank::Phase::kTraining, .step = 0, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  EXPECT_EQ(only_status(run.path()).phase, rank::Phase::kStart) << "no step has told how long they take";
   EXPECT_TRUE(std::isnan(only_status(run.path()).steps_per_s));
 
   totals = {.steps = 20, .samples = 320, .seconds = 4, .data_s = 1, .exchange_s = 0.5};
-  observe({.state = "training", .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  observe({.phase = rank::Phase::kTraining, .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  EXPECT_EQ(only_status(run.path()).phase, rank::Phase::kTraining);
+  observe({.phase = rank::Phase::kData, .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  observe({.phase = rank::Phase::kTraining, .step = 21, .total_steps = 100, .batches_per_epoch = 7}, measure);
   const bool within_a_second = std::chrono::steady_clock::now() - begin < std::chrono::seconds(1);
-  if (within_a_second) EXPECT_EQ(measured, 1) << "at most one beat a second costs more than a look at the clock";
-  EXPECT_EQ(only_status(run.path()).step, measured == 1 ? 0 : 20);
+  if (within_a_second) EXPECT_EQ(measured, 2) << "at most one beat a second costs more than a look at the clock";
+  EXPECT_EQ(only_status(run.path()).step, measured == 2 ? 20 : 21);
 
-  observe({.state = "saving", .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
-  const monitor::RankStatus s = only_status(run.path());
-  EXPECT_EQ(s.state, "saving");
+  observe({.phase = rank::Phase::kCheckpoint, .step = 20, .total_steps = 100, .batches_per_epoch = 7}, measure);
+  const rank::Status s = only_status(run.path());
+  EXPECT_EQ(s.phase, rank::Phase::kCheckpoint);
   EXPECT_EQ(s.step, 20);
   EXPECT_EQ(s.batches_per_epoch, 7);
   EXPECT_DOUBLE_EQ(s.steps_per_s, 5);
@@ -52,28 +55,28 @@ TEST(RankBeats, SayWhatARankDoesAndHowItsStepsAreSpent) {
   EXPECT_DOUBLE_EQ(s.data_s, 0.05);
   EXPECT_DOUBLE_EQ(s.exchange_s, 0.025);
   EXPECT_DOUBLE_EQ(s.seconds_left, 16);
-  beats.end("finished");
-  EXPECT_EQ(only_status(run.path()).state, "finished");
+  beats.end(rank::Phase::kFinished);
+  EXPECT_EQ(only_status(run.path()).phase, rank::Phase::kFinished);
 }
 
 TEST(RankBeats, ARankThatLeavesWithoutAnEndHasFailed) {
   const TemporaryFolder run("cohort-beats-");
   {
     RankBeats beats(run.path(), {.rank = 0});
-    beats.observer()({.state = "training"}, [] { return RankTotals(); });
+    beats.observer()({.phase = rank::Phase::kTraining}, [] { return rank::Totals(); });
   }
-  EXPECT_EQ(only_status(run.path()).state, "failed");
+  EXPECT_EQ(only_status(run.path()).phase, rank::Phase::kFailed);
 }
 
 TEST(RankBeats, RanksOfALargerJobBeforeAreForgotten) {
   const TemporaryFolder run("cohort-beats-");
   for (int rank = 0; rank < 3; ++rank) {
     RankBeats beats(run.path(), {.rank = rank, .world_size = 3});
-    beats.observer()({.state = "training"}, [] { return RankTotals(); });
+    beats.observer()({.phase = rank::Phase::kTraining}, [] { return rank::Totals(); });
   }
-  EXPECT_EQ(monitor::read_rank_statuses(run.path() / monitor::kRanksFolder).size(), 3u);
+  EXPECT_EQ(rank::read_statuses(run.path() / rank::kRanksFolder).size(), 3u);
   RankBeats beats(run.path(), {.rank = 0, .world_size = 1});
-  beats.observer()({.state = "training"}, [] { return RankTotals(); });
+  beats.observer()({.phase = rank::Phase::kTraining}, [] { return rank::Totals(); });
   EXPECT_EQ(only_status(run.path()).rank, 0);
 }
 

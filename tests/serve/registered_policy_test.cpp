@@ -56,8 +56,9 @@ TEST(PolicyRegistry, AKindThatIsRegisteredActsInATaskAndBehindAPort) {
     EXPECT_EQ(here[i].total_reward, there[i].total_reward) << i;
   }
   EXPECT_GT(here.front().steps, 1);
-  EXPECT_NE(message_of([] { policy::load("somewhere/else"); }).find("known here: ws://HOST:PORT, sums"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([] { policy::load("somewhere/else"); }).find("known here: ws://HOST:PORT, vla-eval://HOST:PORT, sums"),
+      std::string::npos);
 }
 
 }  // namespace

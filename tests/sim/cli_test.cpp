@@ -292,6 +292,8 @@ TEST_F(SimulateCommand, WrongArgumentsAreNamedBeforeAnythingIsComputed) {
   refused(base + " --record run.txt", 2, ".npz or .csv");
   refused(base + " --engine mujoco --lanes avx2", 2, "no lanes");
   refused(base + " --engine mujoco --contact-capacity 8", 2, "its own memory");
+  refused(base + " --engine mujoco --row-space 24", 2, "its own solvers");
+  refused(base + " --row-space 65", 2, "from 0 to 64");
   refused(base + " --fixed-base", 2, "no URDF");
   refused(base + " --devices ''", 2, "--devices");
   refused(cohort_program() + " model " + kWalker + " --compile x.txt", 2, ".cohort");

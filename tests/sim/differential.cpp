@@ -8,6 +8,7 @@
 #include "random_state.h"
 #include "sim/engine_plan.h"
 #include "state_comparison.h"
+#include "team_comparison.h"
 
 namespace cohort::sim::test {
 
@@ -98,6 +99,11 @@ class Differential {
     const ContactVerdict contacts = compare_contacts(*mj_, answer_, view_, b);
     for (const std::string& reason : contacts.excuses) findings_.excuse(reason);
     for (const Finding& finding : contacts.findings) findings_.find(finding);
+    if (const std::string why = team_difference(view_, b, result_.by_teams); !why.empty()) {
+      Finding finding;
+      finding.what = "solution by a team of threads", finding.where = why, finding.excess = 1e9;
+      findings_.find(finding);
+    }
     if (!contacts.same) return false;
     ComparedState state{*mj_, answer_, view_, contacts};
     std::string reason = why_unsolvable(state);

@@ -29,6 +29,7 @@ struct Comparison {
   int states = 0;                      ///< compared, at least in part
   int whole = 0;                       ///< of these, to their end
   int contacts = 0, rows = 0;          ///< of MuJoCo's in them
+  int by_teams = 0;                    ///< solved by teams of threads too (team_comparison.h)
 };
 
 /// mjb: a compiled model. Of a state with a finding what follows from it is not looked at.

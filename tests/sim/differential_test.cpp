@@ -43,7 +43,7 @@ bool is_known(const Finding& f) {
 class RandomModels : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(RandomModels, StepAsMujocoDoes) {
-  int states = 0, whole = 0, contacts = 0;
+  int states = 0, whole = 0, contacts = 0, by_teams = 0;
   for (std::uint64_t seed = kModels * GetParam(); seed < kModels * (GetParam() + 1); ++seed) {
     SCOPED_TRACE(format("sim_differential run {} 1", seed));
     Comparison c;
@@ -54,6 +54,7 @@ TEST_P(RandomModels, StepAsMujocoDoes) {
       continue;
     }
     states += c.states, whole += c.whole, contacts += c.contacts;
+    by_teams += c.by_teams;
     for (const Finding& f : c.findings) {
       if (is_known(f)) continue;
       ADD_FAILURE() << f.what << ": ours " << f.ours << ", MuJoCo's " << f.mujoco << ", " << f.excess
@@ -64,6 +65,7 @@ TEST_P(RandomModels, StepAsMujocoDoes) {
   EXPECT_GE(states, static_cast<int>(4 * kModels)) << "too many states are left out";
   EXPECT_GE(2 * whole, states) << "too few states are compared to the end";
   EXPECT_GE(8 * contacts, states) << "the models hardly touch anything";
+  EXPECT_GE(3 * by_teams, states) << "teams solve too few of them";
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomModels, ::testing::Range(std::uint64_t{0}, kCases));

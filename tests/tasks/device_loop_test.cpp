@@ -177,6 +177,10 @@ TEST_F(TaskOnDevice, TheDogHasTheBitsOfTheCpuOverEpisodes) {
   EXPECT_GE(expect_equal_episodes(kExamples + "quadruped.yaml", 5, 24, {"horizon=9"}), 10);
 }
 
+TEST_F(TaskOnDevice, AnArmWithAFrameToMoveAndAMarkerHasTheBitsOfTheCpuOverEpisodes) {
+  EXPECT_GE(expect_equal_episodes("reach", 5, 16, {"horizon=6"}), 10);
+}
+
 TEST_F(TaskOnDevice, SparseAndScaledRewardsAreThoseOfTheCpu) {
   EXPECT_GE(expect_equal_episodes(kExamples + "cartpole.yaml", 3, 12, {"horizon=5", "reward=sparse"}), 6);
   EXPECT_GE(expect_equal_episodes(kExamples + "cartpole.yaml", 3, 12, {"horizon=5", "reward_scales=[upright:0.3]"}), 6);

@@ -20,7 +20,7 @@ using namespace cohort::train;
 
 int train_on(const std::filesystem::path& folder, const std::string& cpu_reduction, std::chrono::milliseconds pause) {
   at::set_num_threads(1);
-  const auto environment = dist::read_rank_environment();
+  const auto environment = rank::read_environment();
   // Dropout from LibTorch's own generator, whose state is another one on every rank.
   const auto model = tiny_model(7, /*generator_dropout=*/true);
   std::unique_ptr<parallel::Strategy> strategy;

@@ -34,7 +34,7 @@ int work(const std::string& folder, std::vector<std::string> words) {
   RunSettings& settings = ready.settings;
   settings.train.validate();
   ready.job->load();
-  const dist::RankEnvironment environment = dist::read_rank_environment();
+  const rank::Environment environment = rank::read_environment();
   const parallel::Plan plan = parallel::make_plan(
       {.environment = environment, .devices = {DeviceId{}}},
       {.batch_size = settings.train.batch_size, .accumulation = settings.train.gradient_accumulation_steps});

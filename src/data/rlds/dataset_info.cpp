@@ -10,32 +10,13 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "data/local_path.h"
+#include "data/rlds/json_values.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::int64_t number(const Json& value, const std::string& source, const char* what) {
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  std::int64_t result = 0;
-  bool good = value.is_string();
-  if (good) {
-    const auto& text = value.get_ref<const std::string&>();
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
-    good = error == std::errc() && end == text.data() + text.size();
-  }
-  COHORT_THROW_UNLESS(good, "{}: {} is {}, not a whole number", source, what, value.dump());
-  return result;
-}
-
-std::string text_of(const Json& object, const char* name, const std::string& source, const std::string& otherwise) {
-  const auto found = object.find(name);
-  if (found == object.end()) return otherwise;
-  COHORT_THROW_UNLESS(found->is_string(), "{}: {} is no text", source, name);
-  return found->get<std::string>();
-}
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -214,14 +195,14 @@ DatasetInfo parse_dataset_info(std::string_view json, const std::string& source)
     split.name = text_of(json_split, "name", source, "");
     COHORT_THROW_UNLESS(!split.name.empty(), "{}: a split has no name", source);
     split.filepath_template = text_of(json_split, "filepathTemplate", source, split.filepath_template);
-    if (json_split.contains("numBytes")) split.bytes = number(json_split["numBytes"], source, "numBytes");
+    if (json_split.contains("numBytes")) split.bytes = whole_number(json_split["numBytes"], source, "numBytes");
     const auto lengths = json_split.find("shardLengths");
     const bool said = lengths != json_split.end() && !lengths->is_null();
     COHORT_THROW_UNLESS(!said || lengths->is_array(), "{}: split {}: shardLengths is {}, no list", source, split.name,
                         said ? lengths->dump() : "");
     static const Json kNone = Json::array();  // an empty split is a fault for whoever asks for it: select_split()
     for (const Json& length : said ? *lengths : kNone) {
-      split.shard_lengths.push_back(number(length, source, "a shard's length"));
+      split.shard_lengths.push_back(whole_number(length, source, "a shard's length"));
       COHORT_THROW_UNLESS(split.shard_lengths.back() >= 0 && split.shard_lengths.back() < std::int64_t{1} << 40,
                           "{}: a shard of split {} has {} records", source, split.name, split.shard_lengths.back());
     }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "data/rlds/json_values.h"
 
 namespace cohort::data {
 namespace {
@@ -28,27 +28,6 @@ struct Where {
   }
 };
 
-/// Protocol buffers write 64-bit numbers as texts.
-std::int64_t number(const Json& value, const Where& where, const char* what) {
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  std::int64_t result = 0;
-  bool good = value.is_string();
-  if (good) {
-    const auto& text = value.get_ref<const std::string&>();
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
-    good = error == std::errc() && end == text.data() + text.size() && !text.empty();
-  }
-  COHORT_THROW_UNLESS(good, "{}: {} is {}, not a whole number", where.text(), what, value.dump());
-  return result;
-}
-
-std::string text_of(const Json& object, const char* name, const Where& where, const std::string& otherwise) {
-  const auto found = object.find(name);
-  if (found == object.end()) return otherwise;
-  COHORT_THROW_UNLESS(found->is_string(), "{}: {} is {}, not a text", where.text(), name, found->dump());
-  return found->get<std::string>();
-}
-
 std::vector<std::int64_t> shape_of(const Json& object, const Where& where) {
   std::vector<std::int64_t> shape;
   const auto found = object.find("shape");
@@ -58,7 +37,7 @@ std::vector<std::int64_t> shape_of(const Json& object, const Where& where) {
                       found->dump());
   std::int64_t elements = 1;
   for (const Json& dimension : dimensions) {
-    const std::int64_t extent = number(dimension, where, "a dimension");
+    const std::int64_t extent = whole_number(dimension, where.text(), "a dimension");
     COHORT_THROW_UNLESS(extent >= -1 && extent <= kMaxElements, "{}: a dimension is {}", where.text(), extent);
     elements *= std::max<std::int64_t>(extent, 1);
     COHORT_THROW_UNLESS(elements <= kMaxElements, "{}: a value has more than {} elements", where.text(), kMaxElements);
@@ -89,8 +68,8 @@ Feature parse_image(const Json& body, const Where& where) {
   if (feature.shape.empty()) feature.shape = {-1, -1, 3};
   COHORT_THROW_UNLESS(feature.shape.size() == 3, "{}: an image has {} dimensions, not height, width, channels",
                       where.text(), feature.shape.size());
-  feature.dtype = text_of(body, "dtype", where, "uint8");
-  feature.encoding = image_encoding(text_of(body, "encodingFormat", where, ""), where);
+  feature.dtype = text_of(body, "dtype", where.text(), "uint8");
+  feature.encoding = image_encoding(text_of(body, "encodingFormat", where.text(), ""), where);
   return feature;
 }
 
@@ -115,7 +94,8 @@ Feature parse_body(const Json& json, const Where& where, const std::string& pyth
     feature.kind = FeatureKind::kSequence;
     const auto child = sequence->find("feature");
     COHORT_THROW_UNLESS(child != sequence->end(), "{}: a sequence without a feature", where.text());
-    if (sequence->contains("length")) feature.length = number((*sequence)["length"], where, "the sequence's length");
+    if (sequence->contains("length"))
+      feature.length = whole_number((*sequence)["length"], where.text(), "the sequence's length");
     if (feature.length <= 0) feature.length = -1;
     feature.children.emplace_back("", parse(*child, {where.source, where.path, where.inside("").depth}));
     return feature;
@@ -123,8 +103,8 @@ Feature parse_body(const Json& json, const Where& where, const std::string& pyth
   if (const Json* tensor = body("tensor")) {
     feature.kind = FeatureKind::kTensor;
     feature.shape = shape_of(*tensor, where);
-    feature.dtype = text_of(*tensor, "dtype", where, "");
-    feature.encoding = tensor_encoding(text_of(*tensor, "encoding", where, ""), where);
+    feature.dtype = text_of(*tensor, "dtype", where.text(), "");
+    feature.encoding = tensor_encoding(text_of(*tensor, "encoding", where.text(), ""), where);
     if (feature.dtype == "object" || feature.dtype == "str") feature.dtype = "string";
     if (feature.dtype != "string") element_type_for(feature.dtype);
     return feature;
@@ -150,7 +130,7 @@ Feature parse_body(const Json& json, const Where& where, const std::string& pyth
 
 Feature parse(const Json& json, const Where& where) {
   COHORT_THROW_UNLESS(json.is_object(), "{}: is no object", where.text());
-  const std::string python_class = text_of(json, "pythonClassName", where, "");
+  const std::string python_class = text_of(json, "pythonClassName", where.text(), "");
   Feature feature;
   try {
     feature = parse_body(json, where, python_class);

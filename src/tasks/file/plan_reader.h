@@ -62,6 +62,14 @@ class PlanReader {
   /// Writes targets, a row of as many numbers as joints, to their controls.
   void give_targets(Quantities& names, const std::vector<int>& joints, const std::vector<int>& ctrls,
                     const Expr& targets);
+  /// Those that `joints` names, else the robot's that move the frame.
+  std::vector<int> joints_moving(const sim::SiteInfo& frame, JsonSection& s, const Quantities& names);
+  struct FramePose {
+    std::array<double, 3> pos;
+    std::array<double, 4> quat;
+  };
+  /// In the world, where episodes begin before their events.
+  FramePose pose_at_start(const sim::SiteInfo& frame) const;
   /// A frame's pose instead of joints' positions (tasks/file/ik_action.h).
   void read_ik_action(const std::string& name, JsonSection& s, Quantities& names);
   /// The control of the joint's actuator, which has to be of a kind that goes with the action.

@@ -27,5 +27,7 @@ void limit_memory(int device, double free_bytes);
 void fail_allocation_after(int n);
 /// The next wait for a stream reports what a kernel that broke would leave.
 void fail_next_wait();
+/// Environments' steps whose constraints teams of threads have solved; of a runner with COHORT_GPU_TEAM.
+long long solved_by_teams();
 
 }  // namespace cohort::host_cuda

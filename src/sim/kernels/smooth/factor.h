@@ -2,19 +2,28 @@
 /// L' D L with L unit lower triangular, rows eliminated from the last (Featherstone 2008, section 6.5). A pattern may
 /// hold more than the matrix needs: entries that are zero contribute zeros and leave the others' bits alone.
 #pragma once
+#include "sim/kernels/lane/team.h"
 #include "sim/kernels/lane/workspace.h"
 
 namespace cohort::sim {
 
 /// Columns of row i: cols[start[i]] .. cols[start[i + 1] - 1], rising, the last one i itself.
+template <class L, bool kOfTeam = kIsTeam<L>>
 struct Pattern {
-  const int* cols;
-  const int* start;
+  IndexPtr<L> cols, start;
+};
+/// For a team: of no more than 64 rows, each of which has its columns as bits as well.
+template <class L>
+struct Pattern<L, true> {
+  IndexPtr<L> cols, start;
+  const unsigned long long* bits;
+  COHORT_DEVICE bool has(int row, int column) const { return (bits[row] >> column & 1) != 0; }
 };
 
 /// True when row i has the columns of row i - 1, and itself: then both are taken together, which halves the reading and
 /// writing of what they change. Every entry still gets the same sums in the same order.
-COHORT_LANE bool extends_row_before(Pattern p, int i) {
+template <class L>
+COHORT_LANE bool extends_row_before(Pattern<L> p, int i) {
   return i > 0 && p.start[i + 1] - p.start[i] == p.start[i] - p.start[i - 1] + 1 && p.cols[p.start[i + 1] - 2] == i - 1;
 }
 
@@ -47,7 +56,8 @@ inline constexpr int kRun = 6;
 /// True when row i is the last of a run that lies in the rows from `begin` on. Row i has the columns before it and
 /// itself, and hands what else it has to each of those rows (a factor's pattern is closed): if the first of them has no
 /// more than that, none has.
-COHORT_LANE bool ends_run(Pattern p, int i, int begin) {
+template <class L>
+COHORT_LANE bool ends_run(Pattern<L> p, int i, int begin) {
   constexpr int kBack = kRun - 1;
   if (i - begin < kBack) return false;
   const int end = p.start[i + 1], first = i - kBack;
@@ -57,11 +67,11 @@ COHORT_LANE bool ends_run(Pattern p, int i, int begin) {
 /// The rows of a run.
 template <class L>
 struct Run {
-  const int* cols;  ///< that all of them have, in front of their own
+  IndexPtr<L> cols;  ///< that all of them have, in front of their own
   int count;
   typename L::Ptr row[kRun];
 
-  COHORT_LANE Run(int first, Pattern p, typename L::Ptr a) {
+  COHORT_LANE Run(int first, Pattern<L> p, typename L::Ptr a) {
     cols = p.cols + p.start[first];
     count = p.start[first + 1] - 1 - p.start[first];
     row[0] = a + triangle(first, 0);
@@ -71,7 +81,7 @@ struct Run {
 
 /// The step of factor_with for the run of rows that begins at `first`.
 template <class L, class Inverse>
-COHORT_LANE void factor_run(int first, Pattern p, typename L::Ptr a, Inverse inverse_of) {
+COHORT_LANE void factor_run(int first, Pattern<L> p, typename L::Ptr a, Inverse inverse_of) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   // The run's own entries; what the rows above take of a row, by its pivot.
@@ -132,7 +142,7 @@ COHORT_LANE void factor_run(int first, Pattern p, typename L::Ptr a, Inverse inv
 /// In place; the diagonal becomes its inverse: inverse(i, pivot). Of the rows from `begin` on, which have no columns
 /// before it, to n.
 template <class L, class Inverse>
-COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inverse inverse_of) {
+COHORT_LANE void factor_with(int begin, int n, Pattern<L> p, typename L::Ptr a, Inverse inverse_of) {
   using V = typename L::V;
   for (int i = n - 1; i >= begin; --i) {
     if (ends_run(p, i, begin)) {
@@ -142,7 +152,7 @@ COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inv
     }
     const auto row = a + triangle(i, 0);
     const int first = p.start[i], last = p.start[i + 1] - 1;
-    const int* cols = p.cols + first;
+    const IndexPtr<L> cols = p.cols + first;
     const int count = last - first;
     const V inverse = inverse_of(i, row[i]);
     row[i] = inverse;
@@ -189,26 +199,61 @@ COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inv
   }
 }
 
+/// factor_with pivot by pivot: what a row takes from the others is one entry a thread.
+template <class L, class Inverse>
+COHORT_LANE void factor_by_team(int begin, int n, Pattern<L> p, typename L::Ptr a, Inverse inverse_of) {
+  using V = typename L::V;
+  for (int i = n - 1; i >= begin; --i) {
+    const auto row = a + triangle(i, 0);
+    const IndexPtr<L> cols = p.cols + p.start[i];
+    const int count = p.start[i + 1] - 1 - p.start[i];
+    const V inverse = inverse_of(i, row[i]);
+    each<L>(count * (count + 1) / 2, [&](int k) {
+      const TrianglePlace at(k);
+      const int j = cols[at.row], e = cols[at.column];
+      const auto entry = a + triangle(j, e);
+      entry[0] = fma(-(row[j] * inverse), row[e], entry[0]);
+    });
+    each<L>(count + 1, [&](int k) {
+      if (k < count) {
+        row[cols[k]] = row[cols[k]] * inverse;
+      } else {
+        row[i] = inverse;
+      }
+    });
+  }
+}
+
 template <class L>
-COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a, int begin = 0) {
-  factor_with<L>(begin, n, p, a, [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; });
+COHORT_KERNEL void factor_in_place(int n, Pattern<L> p, typename L::Ptr a, int begin = 0) {
+  const auto inverse_of = [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; };
+  if constexpr (kIsTeam<L>) {
+    factor_by_team<L>(begin, n, p, a, inverse_of);
+  } else {
+    factor_with<L>(begin, n, p, a, inverse_of);
+  }
 }
 
 /// The same for a = M + J' D J, where `mass` is M's factor. No pivot is less than M's; where rounding says so, because
 /// the rows are stiffer by far than what they move, M's is taken: the matrix stays positive definite, and what it gives
 /// is a direction of descent.
 template <class L>
-COHORT_KERNEL void factor_hessian(int n, Pattern p, typename L::Ptr a, typename L::Ptr mass) {
+COHORT_KERNEL void factor_hessian(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr mass) {
   using V = typename L::V;
-  factor_with<L>(0, n, p, a, [&](int i, V pivot) {
+  const auto inverse_of = [&](int i, V pivot) {
     const V most = mass[triangle(i, i)];
     return select(pivot * most > V(0.5f), V(1.0f) / pivot, most);
-  });
+  };
+  if constexpr (kIsTeam<L>) {
+    factor_by_team<L>(0, n, p, a, inverse_of);
+  } else {
+    factor_with<L>(0, n, p, a, inverse_of);
+  }
 }
 
 /// Both halves of solve_in_place for the run of rows that begins at `first`.
 template <class L>
-COHORT_LANE void solve_run_back(int first, Pattern p, typename L::Ptr a, typename L::Ptr x) {
+COHORT_LANE void solve_run_back(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   V own[kRun];
@@ -225,7 +270,7 @@ COHORT_LANE void solve_run_back(int first, Pattern p, typename L::Ptr a, typenam
   }
 }
 template <class L>
-COHORT_LANE void solve_run_on(int first, Pattern p, typename L::Ptr a, typename L::Ptr x) {
+COHORT_LANE void solve_run_on(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   V own[kRun];
@@ -241,9 +286,29 @@ COHORT_LANE void solve_run_on(int first, Pattern p, typename L::Ptr a, typename 
   });
 }
 
-/// x := H^-1 x; of the rows that were factored.
+/// solve_in_place by a team: a row at a time gives to the others, an entry a thread.
 template <class L>
-COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
+COHORT_LANE void solve_by_team(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin) {
+  using V = typename L::V;
+  for (int i = n - 1; i >= begin; --i) {
+    const auto row = a + triangle(i, 0);
+    const IndexPtr<L> cols = p.cols + p.start[i];
+    const V xi = x[i];
+    each<L>(p.start[i + 1] - 1 - p.start[i], [&](int k) { x[cols[k]] = fma(-row[cols[k]], xi, x[cols[k]]); });
+  }
+  each<L>(n - begin, [&](int i) { x[begin + i] = x[begin + i] * a[triangle(begin + i, begin + i)]; });
+  for (int j = begin; j + 1 < n; ++j) {
+    const V known = x[j];
+    each<L>(n - 1 - j, [&](int k) {
+      const int i = j + 1 + k;
+      if (p.has(i, j)) x[i] = fma(-a[triangle(i, j)], known, x[i]);
+    });
+  }
+}
+
+/// The same with the rows that a thread takes together.
+template <class L>
+COHORT_LANE void solve_with(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin) {
   using V = typename L::V;
   for (int i = n - 1; i >= begin; --i) {
     if (ends_run(p, i, begin)) {
@@ -252,7 +317,7 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
       continue;
     }
     const auto row = a + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
     const V xi = x[i];
     x[i] = xi * row[i];
@@ -276,7 +341,7 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
       continue;
     }
     const auto row = a + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
     V xi = x[i];
     if (i + 1 == n || !extends_row_before(p, i + 1)) {
@@ -297,9 +362,19 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
   }
 }
 
+/// x := H^-1 x; of the rows that were factored.
+template <class L>
+COHORT_KERNEL void solve_in_place(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
+  if constexpr (kIsTeam<L>) {
+    solve_by_team<L>(n, p, a, x, begin);
+  } else {
+    solve_with<L>(n, p, a, x, begin);
+  }
+}
+
 /// The step of multiply_symmetric for the run of rows that begins at `first`.
 template <class L>
-COHORT_LANE void multiply_run(int first, Pattern p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+COHORT_LANE void multiply_run(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   V own[kRun], sum[kRun];
@@ -325,9 +400,22 @@ COHORT_LANE void multiply_run(int first, Pattern p, typename L::Ptr a, typename 
   rising<0, kRun>([&](auto r) { y[first + r] = sum[r]; });
 }
 
-/// y := H x for an unfactored matrix; y and x do not overlap.
+/// multiply_symmetric by a team: a row a thread.
 template <class L>
-COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+COHORT_LANE void multiply_by_team(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+  each<L>(n, [&](int i) {
+    const auto row = a + triangle(i, 0);
+    typename L::V sum = row[i] * x[i];
+    for (int k = p.start[i]; k + 1 < p.start[i + 1]; ++k) sum = fma(row[p.cols[k]], x[p.cols[k]], sum);
+    for (int below = i + 1; below < n; ++below) {
+      if (p.has(below, i)) sum = fma(a[triangle(below, i)], x[below], sum);
+    }
+    y[i] = sum;
+  });
+}
+/// The same with the rows that a thread takes together.
+template <class L>
+COHORT_LANE void multiply_with(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   for (int i = 0; i < n; ++i) {
     if (i + kRun <= n && ends_run(p, i + kRun - 1, i)) {
@@ -336,7 +424,7 @@ COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typen
       continue;
     }
     const auto row = a + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
     const V xi = x[i];
     V s = row[i] * xi;
@@ -366,11 +454,21 @@ COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typen
   }
 }
 
+/// y := H x for an unfactored matrix; y and x do not overlap.
 template <class L>
-COHORT_LANE void copy_matrix(int n, Pattern p, typename L::Ptr from, typename L::Ptr to) {
-  for (int i = 0; i < n; ++i) {
+COHORT_KERNEL void multiply_symmetric(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+  if constexpr (kIsTeam<L>) {
+    multiply_by_team<L>(n, p, a, x, y);
+  } else {
+    multiply_with<L>(n, p, a, x, y);
+  }
+}
+
+template <class L>
+COHORT_LANE void copy_matrix(int n, Pattern<L> p, typename L::Ptr from, typename L::Ptr to) {
+  each<L>(n, [&](int i) {
     const auto row = from + triangle(i, 0), to_row = to + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - p.start[i];
     int k = 0;
     for (; k + 2 <= count; k += 2) {
@@ -379,7 +477,7 @@ COHORT_LANE void copy_matrix(int n, Pattern p, typename L::Ptr from, typename L:
       to_row[j1] = x1, to_row[j2] = x2;
     }
     if (k < count) to_row[cols[k]] = row[cols[k]];
-  }
+  });
 }
 
 }  // namespace cohort::sim

@@ -20,11 +20,32 @@ COHORT_LANE constexpr bool couples(Coupling coupling, int i, int j) {
 template <class L>
 struct SolverSpace {
   typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
-  typename L::Ptr sum;       ///< of constant_part
-  int* cols;                 ///< nv (nv + 1) / 2
-  int* start;                ///< nv + 1
-  unsigned long long* bits;  ///< nv * words
+  typename L::Ptr sum;                ///< of constant_part
+  typename L::Ptr scale;              ///< (1) solver_scale; of a team only
+  Items<L, int> cols;                 ///< nv (nv + 1) / 2
+  Items<L, int> start;                ///< nv + 1
+  Items<L, unsigned long long> bits;  ///< nv * words; of a team 2 nv
 };
+
+/// The inertia matrix's pattern.
+template <class L>
+COHORT_LANE Pattern<L> mass_pattern(const ModelView& m, const SolverSpace<L>& s) {
+  if constexpr (kIsTeam<L>) {
+    return {m.pattern, m.pattern_start, s.bits + m.nv};
+  } else {
+    return {m.pattern, m.pattern_start};
+  }
+}
+
+/// For a team: mass_pattern's bits, of no more than 64 dofs. Writes s.bits from nv on.
+template <class L>
+COHORT_LANE void write_mass_bits(const ModelView& m, SolverSpace<L>& s) {
+  each<L>(m.nv, [&](int i) {
+    unsigned long long bits = 0;
+    for (int k = m.pattern_start[i]; k < m.pattern_start[i + 1]; ++k) bits |= 1ull << m.pattern[k];
+    s.bits[m.nv + i] = bits;
+  });
+}
 
 /// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
 template <class L>
@@ -34,12 +55,10 @@ COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
   return count;
 }
 
-/// Columns of the Hessian's rows for the live lanes: the inertia matrix's, those that groups across branches need, and
-/// the factor's fill-in.
+/// hessian_pattern's, where groups go across branches.
 /// Reads the groups; writes s.bits, s.cols, s.start.
 template <class L>
-COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
-  if (groups_across<L>(c, live) == 0) return {m.pattern, m.pattern_start};
+COHORT_LANE void write_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
   using Word = unsigned long long;
   const int words = (m.nv + 63) / 64;
   // A row of the inertia matrix has the columns of the parent's row, which is the last one before its own.
@@ -79,7 +98,20 @@ COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, Sol
     if (i > 0) s.cols[used++] = i;
   }
   s.start[m.nv] = used;
-  return {s.cols, s.start};
+}
+
+/// Columns of the Hessian's rows for the live lanes: the inertia matrix's, those that groups across branches need, and
+/// the factor's fill-in.
+/// Reads the groups; writes s.bits, s.cols, s.start.
+template <class L>
+COHORT_KERNEL Pattern<L> hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
+  if (groups_across<L>(c, live) == 0) return mass_pattern<L>(m, s);
+  one<L>([&] { write_pattern<L>(m, c, s, live); });
+  if constexpr (kIsTeam<L>) {
+    return {s.cols, s.start, s.bits};
+  } else {
+    return {s.cols, s.start};
+  }
 }
 
 /// hessian += J' weight J of a Jacobian with kDim rows and n columns. Two rows of the Hessian at a time share what they
@@ -122,28 +154,41 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
     // A row that names one dof twice adds both products.
     entry[0] = entry[0] + (x == y && a != b ? sum + sum : sum);
   };
-  int a = 0;
-  for (; a + 1 < n; a += 2) {
-    V t1[kDim], t2[kDim], J[kDim];
-    weigh(a, t1);
-    weigh(a + 1, t2);
-    const auto row1 = hessian + triangle(dofs[a], 0), row2 = hessian + triangle(dofs[a + 1], 0);
-    for (int b = 0; b <= a; ++b) {
-      for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
-      add(row1, a, b, times(J, t1));
-      add(row2, a + 1, b, times(J, t2));
-    }
-    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a + 1];
-    add(row2, a + 1, a + 1, times(J, t2));
-  }
-  if (a == n) return;
-  V t[kDim];
-  weigh(a, t);
-  const auto row = hessian + triangle(dofs[a], 0);
-  for (int b = 0; b <= a; ++b) {
-    V J[kDim];
-    for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
-    add(row, a, b, times(J, t));
+  if constexpr (kIsTeam<L> && kRising) {
+    // No two pairs of dofs have one entry.
+    each<L>(n * (n + 1) / 2, [&](int k) {
+      const TrianglePlace at(k);
+      V t[kDim], J[kDim];
+      weigh(at.row, t);
+      for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + at.column];
+      add(hessian + triangle(dofs[at.row], 0), at.row, at.column, times(J, t));
+    });
+  } else {
+    one<L>([&] {
+      int a = 0;
+      for (; a + 1 < n; a += 2) {
+        V t1[kDim], t2[kDim], J[kDim];
+        weigh(a, t1);
+        weigh(a + 1, t2);
+        const auto row1 = hessian + triangle(dofs[a], 0), row2 = hessian + triangle(dofs[a + 1], 0);
+        for (int b = 0; b <= a; ++b) {
+          for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
+          add(row1, a, b, times(J, t1));
+          add(row2, a + 1, b, times(J, t2));
+        }
+        for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + a + 1];
+        add(row2, a + 1, a + 1, times(J, t2));
+      }
+      if (a == n) return;
+      V t[kDim];
+      weigh(a, t);
+      const auto row = hessian + triangle(dofs[a], 0);
+      for (int b = 0; b <= a; ++b) {
+        V J[kDim];
+        for (int i = 0; i < kDim; ++i) J[i] = jacobian[i * n + b];
+        add(row, a, b, times(J, t));
+      }
+    });
   }
 }
 
@@ -188,10 +233,10 @@ COHORT_LANE typename L::Ptr constant_part(const ModelView& m, const Workspace<L>
 /// the equalities, which come first among the groups.
 /// Reads w.mass, the groups; writes `to`.
 template <class L>
-COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern p,
+COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern<L> p,
                                     typename L::M live, typename L::Ptr to) {
   using V = typename L::V;
-  for (int i = 0; i < m.nv; ++i) {
+  each<L>(m.nv, [&](int i) {
     const auto row = to + triangle(i, 0), mass = w.mass + triangle(i, 0);
     int k = p.start[i];
     for (int own = m.pattern_start[i]; own < m.pattern_start[i + 1]; ++own, ++k) {
@@ -199,7 +244,7 @@ COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constra
       for (; p.cols[k] < j; ++k) row[p.cols[k]] = V(0.0f);
       row[j] = mass[j];
     }
-  }
+  });
   for (int k = 0; k < c.count && c.group[k].kind == kGroupEquality; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & lane_bits(live)) != 0) add_group<L>(m, g, c.pool + g.at, live, to);
@@ -223,7 +268,7 @@ COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L:
 /// Reads w.mass, the groups; writes s.hessian and, where first, constant_part.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                    Pattern p, typename L::M live, bool first) {
+                                    Pattern<L> p, typename L::M live, bool first) {
   const auto constant = constant_part<L>(m, w, s);
   if (first) constant_hessian<L>(m, w, c, p, live, constant);
   copy_matrix<L>(m.nv, p, constant, s.hessian);

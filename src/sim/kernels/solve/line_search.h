@@ -99,22 +99,123 @@ COHORT_LANE void add_cone_slope(typename L::Ptr cone, typename L::V alpha, typen
   d2 += curvature;
 }
 
-/// The derivatives of a friction's row at x, whose rate is v.
+/// What a row adds to the derivatives: its force and its stiffness times its rate, and its rate.
+template <class V>
+struct RowSlope {
+  V force, stiff, rate;
+  COHORT_LANE void add_to(V& d1, V& d2) const { d1 = fma(force, rate, d1), d2 = fma(stiff, rate, d2); }
+};
+/// Of a friction's row at x, whose rate is v.
 template <class L>
-COHORT_LANE void add_friction_slope(typename L::Ptr row, typename L::V x, typename L::V& d1, typename L::V& d2) {
+COHORT_LANE RowSlope<typename L::V> friction_slope(typename L::Ptr row, typename L::V x) {
   using V = typename L::V;
   const V zero(0.0f), v = row[kRowRate], D = row[kRowWeight], loss = row[kRowLoss];
   const auto inside = abs(x) < row[kRowBound];
-  d1 = fma(v, select(inside, D * x, select(x > zero, loss, -loss)), d1);
-  d2 = fma(select(inside, D, zero) * v, v, d2);
+  return {select(inside, D * x, select(x > zero, loss, -loss)), select(inside, D, zero) * v, v};
+}
+/// Of a row that counts below 0, at x; v: its rate, D: its weight.
+template <class V>
+COHORT_LANE RowSlope<V> one_sided_slope(V x, V v, V D) {
+  const V zero(0.0f);
+  return {D * min(x, zero), select(x < zero, D, zero) * v, v};
 }
 
-/// The derivatives of a row that counts below 0, at x; v: its rate, D: its weight.
-template <class V>
-COHORT_LANE void add_one_sided_slope(V x, V v, V D, V& d1, V& d2) {
-  const V zero(0.0f);
-  d1 = fma(D * min(x, zero), v, d1);
-  d2 = fma(select(x < zero, D, zero) * v, v, d2);
+/// Where a group's rows lie in c.rows and its cone in c.cones, of a search over the groups that weigh in `lanes`: behind
+/// those of the groups before it. For a team; others count on the way.
+struct LinePlace {
+  int row = 0, cone = 0;
+};
+COHORT_LANE int row_values(const Group& g) {
+  return g.kind == kGroupFriction ? kFrictionRowValues : kRowValues;
+}
+template <class L>
+COHORT_LANE LinePlace line_place(const Constraints<L>& c, unsigned lanes, int group) {
+  LinePlace at;
+  for (int k = 0; k < group; ++k) {
+    const Group& g = c.group[k];
+    if ((g.lanes & lanes) == 0) continue;
+    if (g.kind == kGroupElliptic) {
+      at.cone += kConeValues;
+    } else {
+      at.row += g.edges * row_values(g);
+    }
+  }
+  return at;
+}
+
+/// The derivatives at 0 that begin_line sums: of equalities; of the others.
+template <class L>
+struct LineSums {
+  using V = typename L::V;
+  V slope, curvature, slope_now, curvature_now;
+  COHORT_LANE void equality(V now, V rate, V D) {
+    slope = fma(D * now, rate, slope), curvature = fma(D * rate, rate, curvature);
+  }
+  COHORT_LANE void friction(typename L::Ptr row) {
+    friction_slope<L>(row, V(row[kRowNow])).add_to(slope_now, curvature_now);
+  }
+  COHORT_LANE void one_sided(V now, V rate, V D) { one_sided_slope(now, rate, D).add_to(slope_now, curvature_now); }
+  COHORT_LANE void cone(typename L::Ptr at) { add_cone_slope<L>(at, V(0.0f), slope_now, curvature_now); }
+};
+/// Sums nothing.
+template <class L>
+struct NoSums {
+  using V = typename L::V;
+  COHORT_LANE void equality(V, V, V) {}
+  COHORT_LANE void friction(typename L::Ptr) {}
+  COHORT_LANE void one_sided(V, V, V) {}
+  COHORT_LANE void cone(typename L::Ptr) {}
+};
+
+/// A group's rows along `search` to `row`, or its cone to `cone`, and to the sums.
+template <class L, class Sums>
+COHORT_LANE void put_group(const ModelView& m, const Group& g, typename L::Ptr piece, typename L::Ptr search,
+                           typename L::Ptr row, typename L::Ptr cone, Sums& sums) {
+  using V = typename L::V;
+  const auto jar = piece + g.layout.jar, weight = piece + g.layout.weight;
+  if (g.kind == kGroupElliptic) {
+    edges_of<L>(m, g, piece, search, piece + g.layout.jv);
+    put_cone<L>(g, piece, cone);
+    sums.cone(cone);
+    return;
+  }
+  V rate[kMaxEdges];
+  edges_of<L>(m, g, piece, search, rate);
+  if (g.kind == kGroupInequality || g.kind == kGroupPyramid) {
+    const V D = weight[0];
+    for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
+      const V now = jar[e];
+      row[kRowNow] = now, row[kRowRate] = rate[e], row[kRowWeight] = D;
+      sums.one_sided(now, rate[e], D);
+    }
+  } else if (g.kind == kGroupEquality) {
+    for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
+      const V now = jar[e], D = weight[e], v = rate[e];
+      row[kRowNow] = now, row[kRowRate] = v, row[kRowWeight] = D;
+      sums.equality(now, v, D);
+    }
+  } else {
+    const V loss = loss_of<L>(g, piece), D = weight[0];
+    row[kRowNow] = jar[0], row[kRowRate] = rate[0], row[kRowWeight] = D;
+    row[kRowBound] = loss / select(D > V(0.0f), D, V(1.0f));
+    row[kRowLoss] = loss;
+    sums.friction(row);
+  }
+}
+
+/// The sums of a group whose rows, or cone, are there.
+template <class L>
+COHORT_LANE void sum_group(const Group& g, typename L::Ptr row, typename L::Ptr cone, LineSums<L>& sums) {
+  if (g.kind == kGroupElliptic) return sums.cone(cone);
+  for (int e = 0; e < g.edges; ++e, row = row + row_values(g)) {
+    if (g.kind == kGroupFriction) {
+      sums.friction(row);
+    } else if (g.kind == kGroupEquality) {
+      sums.equality(row[kRowNow], row[kRowRate], row[kRowWeight]);
+    } else {
+      sums.one_sided(row[kRowNow], row[kRowRate], row[kRowWeight]);
+    }
+  }
 }
 
 /// Lays out the search along `search` from piece[jar], for groups that weigh in a lane of `lanes`. slope, curvature:
@@ -126,50 +227,41 @@ COHORT_KERNEL SearchLine<L> begin_line(const ModelView& m, Constraints<L>& c, ty
   using V = typename L::V;
   SearchLine<L> line;
   line.lanes = lanes;
-  V slope_now(0.0f), curvature_now(0.0f);
+  LineSums<L> sums{slope, curvature, V(0.0f), V(0.0f)};
+  if constexpr (kIsTeam<L>) {
+    // The sums, whose order is that of the groups, when all rows are there.
+    each<L>(c.count, [&](int k) {
+      const Group& g = c.group[k];
+      if ((g.lanes & lanes) == 0) return;
+      const LinePlace at = line_place<L>(c, lanes, k);
+      NoSums<L> none;
+      put_group<L>(m, g, c.pool + g.at, search, c.rows + at.row, c.cones + at.cone, none);
+    });
+  }
   auto row = c.rows, cone = c.cones;
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & lanes) == 0) continue;
-    const auto piece = c.pool + g.at;
-    const auto jar = piece + g.layout.jar, weight = piece + g.layout.weight;
+    if constexpr (kIsTeam<L>) {
+      sum_group<L>(g, row, cone, sums);
+    } else {
+      put_group<L>(m, g, c.pool + g.at, search, row, cone, sums);
+    }
     if (g.kind == kGroupElliptic) {
-      edges_of<L>(m, g, piece, search, piece + g.layout.jv);
-      put_cone<L>(g, piece, cone);
-      add_cone_slope<L>(cone, V(0.0f), slope_now, curvature_now);
-      cone = cone + kConeValues;
-      ++line.cones;
+      cone = cone + kConeValues, ++line.cones;
       continue;
     }
-    V rate[kMaxEdges];
-    edges_of<L>(m, g, piece, search, rate);
-    if (g.kind == kGroupInequality || g.kind == kGroupPyramid) {
-      const V D = weight[0];
-      for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
-        const V now = jar[e];
-        row[kRowNow] = now, row[kRowRate] = rate[e], row[kRowWeight] = D;
-        add_one_sided_slope(now, rate[e], D, slope_now, curvature_now);
-      }
-      line.one_sided += g.edges;
-    } else if (g.kind == kGroupEquality) {
-      for (int e = 0; e < g.edges; ++e, row = row + kRowValues) {
-        const V now = jar[e], D = weight[e], v = rate[e];
-        row[kRowNow] = now, row[kRowRate] = v, row[kRowWeight] = D;
-        slope = fma(D * now, v, slope), curvature = fma(D * v, v, curvature);
-      }
+    row = row + g.edges * row_values(g);
+    if (g.kind == kGroupEquality) {
       line.equalities += g.edges;
+    } else if (g.kind == kGroupFriction) {
+      line.frictions += g.edges;
     } else {
-      const V loss = loss_of<L>(g, piece), D = weight[0];
-      row[kRowNow] = jar[0], row[kRowRate] = rate[0], row[kRowWeight] = D;
-      row[kRowBound] = loss / select(D > V(0.0f), D, V(1.0f));
-      row[kRowLoss] = loss;
-      add_friction_slope<L>(row, jar[0], slope_now, curvature_now);
-      row = row + kFrictionRowValues;
-      ++line.frictions;
+      line.one_sided += g.edges;
     }
   }
-  line.slope = slope, line.curvature = curvature;
-  line.slope_now = slope_now, line.curvature_now = curvature_now;
+  line.slope = sums.slope, line.curvature = sums.curvature;
+  line.slope_now = sums.slope_now, line.curvature_now = sums.curvature_now;
   return line;
 }
 
@@ -180,16 +272,34 @@ COHORT_KERNEL void slopes_along(const Constraints<L>& c, const SearchLine<L>& li
                                 typename L::V& d1, typename L::V& d2) {
   using V = typename L::V;
   V slope(0.0f), curvature(0.0f);
-  auto row = c.rows + kRowValues * line.equalities;
-  for (int k = 0; k < line.frictions; ++k, row = row + kFrictionRowValues) {
-    add_friction_slope<L>(row, fma(alpha, V(row[kRowRate]), row[kRowNow]), slope, curvature);
-  }
-  for (int k = 0; k < line.one_sided; ++k, row = row + kRowValues) {
-    const V v = row[kRowRate];
-    add_one_sided_slope(fma(alpha, v, row[kRowNow]), v, V(row[kRowWeight]), slope, curvature);
-  }
-  auto cone = c.cones;
-  for (int k = 0; k < line.cones; ++k, cone = cone + kConeValues) add_cone_slope<L>(cone, alpha, slope, curvature);
+  const auto frictions = c.rows + kRowValues * line.equalities;
+  const auto one_sided = frictions + kFrictionRowValues * line.frictions;
+  const auto put = [](const RowSlope<V>& s, V* values) {
+    values[0] = s.force, values[1] = s.stiff, values[2] = s.rate;
+  };
+  const auto add = [&](const V* values) { RowSlope<V>{values[0], values[1], values[2]}.add_to(slope, curvature); };
+  in_order<L, 3>(
+      line.frictions,
+      [&](int k, V* values) {
+        const auto row = frictions + kFrictionRowValues * k;
+        put(friction_slope<L>(row, fma(alpha, V(row[kRowRate]), row[kRowNow])), values);
+      },
+      add);
+  in_order<L, 3>(
+      line.one_sided,
+      [&](int k, V* values) {
+        const auto row = one_sided + kRowValues * k;
+        const V v = row[kRowRate];
+        put(one_sided_slope(fma(alpha, v, row[kRowNow]), v, V(row[kRowWeight])), values);
+      },
+      add);
+  in_order<L, 2>(
+      line.cones,
+      [&](int k, V* values) {
+        values[0] = values[1] = V(0.0f);
+        add_cone_slope<L>(c.cones + kConeValues * k, alpha, values[0], values[1]);
+      },
+      [&](const V* values) { slope += values[0], curvature += values[1]; });
   d1 = fma(alpha, line.curvature, line.slope) + slope;
   d2 = line.curvature + curvature;
 }
@@ -219,28 +329,38 @@ COHORT_KERNEL typename L::V cost_along(const Constraints<L>& c, const SearchLine
   using M = typename L::M;
   const V zero(0.0f), half(0.5f);
   V cost = alpha * fma(half * alpha, line.curvature, line.slope);
-  auto row = c.rows + kRowValues * line.equalities;
-  for (int k = 0; k < line.frictions; ++k, row = row + kFrictionRowValues) {
-    const V start = row[kRowNow], v = row[kRowRate], D = row[kRowWeight], bound = row[kRowBound], loss = row[kRowLoss];
-    const V x = fma(alpha, v, start);
-    const M inside = abs(x) < bound, inside0 = abs(start) < bound;
-    const V here = select(inside, half * D * x * x, loss * (abs(x) - half * bound));
-    const V before = select(inside0, half * D * start * start, loss * (abs(start) - half * bound));
-    const M up = x > zero, up0 = start > zero;
-    const M same_side = flip(inside) & flip(inside0) & ((up & up0) | (flip(up) & flip(up0)));
-    V dif = select(inside & inside0, half * D * (x - start) * (x + start), here - before);
-    dif = select(same_side, loss * select(up, x - start, start - x), dif);
-    cost += dif;
-  }
-  for (int k = 0; k < line.one_sided; ++k, row = row + kRowValues) {
-    const V start = row[kRowNow], v = row[kRowRate], x = fma(alpha, v, start);
-    const V y = min(x, zero), y0 = min(start, zero);
-    // Where both count, x - start as it is before rounding.
-    const V moved = select((x < zero) & (start < zero), alpha * v, y - y0);
-    cost = fma(half * row[kRowWeight] * moved, y + y0, cost);
-  }
-  auto cone = c.cones;
-  for (int k = 0; k < line.cones; ++k, cone = cone + kConeValues) cost += cone_cost_along<L>(cone, alpha);
+  const auto frictions = c.rows + kRowValues * line.equalities;
+  const auto one_sided = frictions + kFrictionRowValues * line.frictions;
+  const auto add = [&](const V* values) { cost += values[0]; };
+  in_order<L, 1>(
+      line.frictions,
+      [&](int k, V* values) {
+        const auto row = frictions + kFrictionRowValues * k;
+        const V start = row[kRowNow], v = row[kRowRate], D = row[kRowWeight], bound = row[kRowBound],
+                loss = row[kRowLoss];
+        const V x = fma(alpha, v, start);
+        const M inside = abs(x) < bound, inside0 = abs(start) < bound;
+        const V here = select(inside, half * D * x * x, loss * (abs(x) - half * bound));
+        const V before = select(inside0, half * D * start * start, loss * (abs(start) - half * bound));
+        const M up = x > zero, up0 = start > zero;
+        const M same_side = flip(inside) & flip(inside0) & ((up & up0) | (flip(up) & flip(up0)));
+        V dif = select(inside & inside0, half * D * (x - start) * (x + start), here - before);
+        values[0] = select(same_side, loss * select(up, x - start, start - x), dif);
+      },
+      add);
+  in_order<L, 2>(
+      line.one_sided,
+      [&](int k, V* values) {
+        const auto row = one_sided + kRowValues * k;
+        const V start = row[kRowNow], v = row[kRowRate], x = fma(alpha, v, start);
+        const V y = min(x, zero), y0 = min(start, zero);
+        // Where both count, x - start as it is before rounding.
+        const V moved = select((x < zero) & (start < zero), alpha * v, y - y0);
+        values[0] = half * row[kRowWeight] * moved, values[1] = y + y0;
+      },
+      [&](const V* values) { cost = fma(values[0], values[1], cost); });
+  in_order<L, 1>(
+      line.cones, [&](int k, V* values) { values[0] = cone_cost_along<L>(c.cones + kConeValues * k, alpha); }, add);
   return cost;
 }
 
@@ -249,22 +369,24 @@ COHORT_KERNEL typename L::V cost_along(const Constraints<L>& c, const SearchLine
 template <class L>
 COHORT_KERNEL void move_along(Constraints<L>& c, const SearchLine<L>& line, typename L::M live, typename L::V step) {
   using V = typename L::V;
-  auto row = c.rows;
-  for (int k = 0; k < c.count; ++k) {
+  auto before = c.rows;  // of a team of one
+  each<L>(c.count, [&](int k) {
     const Group& g = c.group[k];
-    if ((g.lanes & line.lanes) == 0) continue;
+    if ((g.lanes & line.lanes) == 0) return;
     const auto piece = c.pool + g.at;
     const auto jar = piece + g.layout.jar;
     if (g.kind == kGroupElliptic) {
       for (int e = 0; e < g.dim; ++e) jar[e] = select(live, fma(step, piece[g.layout.jv + e], jar[e]), jar[e]);
-      continue;
+      return;
     }
-    for (int e = 0; e < g.edges; ++e) {
+    auto row = before;
+    if constexpr (kIsTeam<L>) row = c.rows + line_place<L>(c, line.lanes, k).row;
+    for (int e = 0; e < g.edges; ++e, row = row + row_values(g)) {
       const V x = row[kRowNow];
       jar[e] = select(live, fma(step, row[kRowRate], x), x);
-      row = row + (g.kind == kGroupFriction ? kFrictionRowValues : kRowValues);
     }
-  }
+    if constexpr (!kIsTeam<L>) before = row;
+  });
 }
 
 }  // namespace cohort::sim

@@ -19,11 +19,23 @@ namespace cohort::sim {
 template <class L, class Add>
 COHORT_LANE typename L::V sum_of(int n, Add add) {
   using V = typename L::V;
-  V s0(0.0f), s1(0.0f), s2(0.0f), s3(0.0f);
-  int i = 0;
-  for (; i + 4 <= n; i += 4) s0 = add(i, s0), s1 = add(i + 1, s1), s2 = add(i + 2, s2), s3 = add(i + 3, s3);
-  for (; i < n; ++i) s0 = add(i, s0);
-  return (s0 + s1) + (s2 + s3);
+  if constexpr (kIsTeam<L>) {
+    V s[4];
+    parts<L, 4>(s, [&](int part) {
+      V sum(0.0f);
+      const int end = n / 4 * 4;
+      for (int i = part; i < end; i += 4) sum = add(i, sum);
+      for (int i = end; part == 0 && i < n; ++i) sum = add(i, sum);
+      return sum;
+    });
+    return (s[0] + s[1]) + (s[2] + s[3]);
+  } else {
+    V s0(0.0f), s1(0.0f), s2(0.0f), s3(0.0f);
+    int i = 0;
+    for (; i + 4 <= n; i += 4) s0 = add(i, s0), s1 = add(i + 1, s1), s2 = add(i + 2, s2), s3 = add(i + 3, s3);
+    for (; i < n; ++i) s0 = add(i, s0);
+    return (s0 + s1) + (s2 + s3);
+  }
 }
 template <class L>
 COHORT_LANE typename L::V dot_n(int n, typename L::Ptr a, typename L::Ptr b) {
@@ -39,8 +51,17 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
   const V half(0.5f);
   const bool may_be_warm = m.option.warmstart != 0;
   V cold(0.0f), warm(0.0f);
-  auto warm_rows = c.rows;  // and on into the cones, which have more values than rows
-  for (int k = 0; k < c.count; ++k) {
+  auto next_rows = c.rows;  // and on into the cones, which have more values than rows
+  const auto rows_of = [&](int k) {
+    auto rows = next_rows;
+    if constexpr (kIsTeam<L>) {
+      for (int before = 0; before < k; ++before) rows = rows + c.group[before].edges;
+    } else {
+      next_rows = next_rows + c.group[k].edges;
+    }
+    return rows;
+  };
+  const auto start_group = [&](int k, V* costs) {
     const Group& g = c.group[k];
     const auto piece = c.pool + g.at;
     const GroupLayout& l = g.layout;
@@ -48,36 +69,37 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     if (!may_be_warm) {
       edges_of<L>(m, g, piece, w.acc_smooth, edges);
       for (int e = 0; e < g.edges; ++e) piece[l.jar + e] = edges[e] - piece[l.aref + e];
-      continue;
+      costs[0] = costs[1] = V(0.0f);
+      return;
     }
+    const auto warm_rows = rows_of(k);
     edges_of_two<L>(m, g, piece, w.acc_smooth, w.warm, edges, warm_edges);
     for (int e = 0; e < g.edges; ++e) {
       const V aref = piece[l.aref + e];
       piece[l.jar + e] = edges[e] - aref, warm_rows[e] = warm_edges[e] - aref;
     }
-    cold += cost_at<L>(g, piece, piece + l.jar);
-    warm += cost_at<L>(g, piece, warm_rows);
-    warm_rows = warm_rows + g.edges;
-  }
+    costs[0] = cost_at<L>(g, piece, piece + l.jar);
+    costs[1] = cost_at<L>(g, piece, warm_rows);
+  };
+  in_order<L, 2>(c.count, start_group, [&](const V* costs) { cold += costs[0], warm += costs[1]; });
   // M times the unconstrained acceleration is the force that makes it.
-  for (int d = 0; d < m.nv; ++d) w.qacc[d] = w.acc_smooth[d], s.Ma[d] = w.smooth[d];
+  each<L>(m.nv, [&](int d) { w.qacc[d] = w.acc_smooth[d], s.Ma[d] = w.smooth[d]; });
   if (!may_be_warm) return;
-  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, w.warm, s.Mv);
+  multiply_symmetric<L>(m.nv, mass_pattern<L>(m, s), w.mass, w.warm, s.Mv);
   warm += half *
           sum_of<L>(m.nv, [&](int d, V sum) { return fma(s.Mv[d] - w.smooth[d], w.warm[d] - w.acc_smooth[d], sum); });
   const auto use_warm = c.constrained & (warm <= cold);
   if (!any(use_warm)) return;
-  for (int d = 0; d < m.nv; ++d) {
+  each<L>(m.nv, [&](int d) {
     w.qacc[d] = select(use_warm, w.warm[d], w.qacc[d]);
     s.Ma[d] = select(use_warm, s.Mv[d], s.Ma[d]);
-  }
-  warm_rows = c.rows;
-  for (int k = 0; k < c.count; ++k) {
+  });
+  next_rows = c.rows;
+  each<L>(c.count, [&](int k) {
     const Group& g = c.group[k];
-    const auto jar = c.pool + (g.at + g.layout.jar);
+    const auto jar = c.pool + (g.at + g.layout.jar), warm_rows = rows_of(k);
     for (int e = 0; e < g.edges; ++e) jar[e] = select(use_warm, warm_rows[e], jar[e]);
-    warm_rows = warm_rows + g.edges;
-  }
+  });
 }
 
 /// total += J' force of a Jacobian with kDim rows and n columns.
@@ -85,10 +107,18 @@ template <class L, int kDim>
 COHORT_LANE void add_forces(int n, const int* dofs, typename L::Ptr jacobian, const typename L::V* force,
                             typename L::Ptr total) {
   using V = typename L::V;
-  for (int a = 0; a < n; ++a) {
+  const auto add = [&](int a) {
     V sum = total[dofs[a]];
     for (int i = 0; i < kDim; ++i) sum = fma(V(jacobian[i * n + a]), force[i], sum);
     total[dofs[a]] = sum;
+  };
+  if constexpr (kDim > 1) {
+    each<L>(n, add);
+  } else {
+    // Single rows may name a dof twice.
+    one<L>([&] {
+      for (int a = 0; a < n; ++a) add(a);
+    });
   }
 }
 
@@ -100,7 +130,7 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
   using V = typename L::V;
   const unsigned bits = lane_bits(where);
   const auto total = s.precond;
-  for (int d = 0; d < m.nv; ++d) total[d] = V(0.0f);
+  each<L>(m.nv, [&](int d) { total[d] = V(0.0f); });
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
     if ((g.lanes & bits) == 0) continue;
@@ -112,12 +142,21 @@ COHORT_KERNEL void constraint_forces(const ModelView& m, Workspace<L>& w, Constr
       add_forces<L, kDim>(g.dofs, m.row_dof + g.first_dof, piece, force, total);
     });
   }
-  for (int d = 0; d < m.nv; ++d) w.constraint[d] = select(where, total[d], w.constraint[d]);
+  each<L>(m.nv, [&](int d) { w.constraint[d] = select(where, total[d], w.constraint[d]); });
 }
 
 template <class L>
 COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w) {
   return weight_of<L>(m, w, m.option.scale, ratio_layout(m).scale);
+}
+/// A team has it among the solver's values.
+template <class L>
+COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w, const SolverSpace<L>& s) {
+  if constexpr (kIsTeam<L>) {
+    return s.scale[0];
+  } else {
+    return solver_scale<L>(m, w);
+  }
 }
 
 /// Directions of conjugate gradients are only conjugate after a line search this exact.
@@ -131,7 +170,7 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
                                         typename L::M live, SearchLine<L>& line, typename L::V& improvement) {
   using V = typename L::V;
   const V zero(0.0f);
-  multiply_symmetric<L>(m.nv, {m.pattern, m.pattern_start}, w.mass, s.search, s.Mv);
+  multiply_symmetric<L>(m.nv, mass_pattern<L>(m, s), w.mass, s.search, s.Mv);
   const V gauss = sum_of<L>(m.nv, [&](int d, V sum) { return fma(s.search[d], s.Ma[d] - w.smooth[d], sum); });
   // The slope at 0 is summed as at every other point, and not taken from the gradient: near the minimum they differ in
   // sign, and a lane that believes the gradient goes on for nothing.
@@ -139,7 +178,8 @@ COHORT_KERNEL typename L::V line_search(const ModelView& m, Workspace<L>& w, Con
   const V slope = line.slope + line.slope_now, curvature = line.curvature + line.curvature_now;
   const V norm = sqrt(dot_n<L>(m.nv, s.search, s.search));
   const V share(m.option.newton != 0 ? kSlopeTolerance : kConjugateSlopeTolerance);
-  const V gtol = max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w), abs(slope) * share);
+  const V gtol =
+      max(norm * V(m.option.tolerance * m.option.ls_tolerance) / solver_scale<L>(m, w, s), abs(slope) * share);
   // Newton's method on the slope, kept between lo (slope negative) and hi (positive). `gained`: the cost at lo has
   // fallen at least so much, since the slope only rises.
   V lo(0.0f), hi(3e38f), gained(0.0f);
@@ -195,17 +235,18 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
   const V hz = (yMg - V(2.0f) * (yMy / safe) * dg) / safe;
   const V eta = V(-1.0f) / max(V(1e-15f), sqrt(dd) * min(V(0.01f), sqrt(gg)));
   const V beta = select(good, max(eta, hz), zero);
-  for (int d = 0; d < nv; ++d) s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero);
+  meet<L>();
+  each<L>(nv, [&](int d) { s.search[d] = select(live, fma(beta, s.search[d], -s.precond[d]), zero); });
 }
 
 /// s.precond := H^-1 s.precond for the lanes that go on.
 template <class L>
 struct NewtonDirection {
-  Pattern pattern;
+  Pattern<L> pattern;
   int across = 0;
   bool first = true;
 
-  COHORT_LANE explicit NewtonDirection(const ModelView& m) : pattern{m.pattern, m.pattern_start} {}
+  COHORT_LANE NewtonDirection(const ModelView& m, const SolverSpace<L>& s) : pattern(mass_pattern<L>(m, s)) {}
 
   COHORT_LANE void operator()(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
                               typename L::M live) {
@@ -233,10 +274,11 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   const V zero(0.0f), half(0.5f);
   const int nv = m.nv;
   const bool newton = m.option.newton != 0;
-  const V scale = solver_scale<L>(m, w), tolerance(m.option.tolerance);
+  const V scale = solver_scale<L>(m, w, s), tolerance(m.option.tolerance);
+  if constexpr (kIsTeam<L>) write_mass_bits<L>(m, s);
   start_solver<L>(m, w, c, s);
-  for (int d = 0; d < nv; ++d) w.constraint[d] = zero;
-  NewtonDirection<L> newton_direction(m);
+  each<L>(nv, [&](int d) { w.constraint[d] = zero; });
+  NewtonDirection<L> newton_direction(m, s);
   // Lanes that go on; those of them whose rows moved in the last step, which need new forces.
   typename L::M live = lanes, moved = live;
   V improvement = zero;
@@ -257,7 +299,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
     if (newton) {
       newton_direction(m, w, c, s, live);
     } else {
-      solve_in_place<L>(nv, {m.pattern, m.pattern_start}, w.factor, s.precond);
+      solve_in_place<L>(nv, mass_pattern<L>(m, s), w.factor, s.precond);
     }
     // Before the first search Newton's gradient must be small as well; CG looks at the duality gap then, and only then.
     if (newton || iteration == 0) {
@@ -265,22 +307,22 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
       if (newton && iteration == 0) done = done & flat;
       live = live & flip(done);
       if (!any(live)) break;
-      for (int d = 0; d < nv; ++d) s.search[d] = select(live, -s.precond[d], zero);
+      each<L>(nv, [&](int d) { s.search[d] = select(live, -s.precond[d], zero); });
     } else {
       conjugate_direction<L>(nv, s, live);
     }
     if (!newton) {
-      for (int d = 0; d < nv; ++d) s.grad_old[d] = s.grad[d], s.precond_old[d] = s.precond[d];
+      each<L>(nv, [&](int d) { s.grad_old[d] = s.grad[d], s.precond_old[d] = s.precond[d]; });
     }
     const V alpha = line_search<L>(m, w, c, s, live, line, improvement);
     live = live & (alpha > zero);
     if (!any(live)) break;
     iterations = select(live, iterations + V(1.0f), iterations);
     moved = live;
-    for (int d = 0; d < nv; ++d) {
+    each<L>(nv, [&](int d) {
       w.qacc[d] = select(live, fma(alpha, s.search[d], w.qacc[d]), w.qacc[d]);
       s.Ma[d] = select(live, fma(alpha, s.Mv[d], s.Ma[d]), s.Ma[d]);
-    }
+    });
     move_along<L>(c, line, live, alpha);
   }
 }
@@ -294,6 +336,15 @@ COHORT_LANE void rest_rows(Constraints<L>& c) {
     for (int e = 0; e < g.edges; ++e) c.pool[g.at + g.layout.jar + e] = typename L::V(0.0f);
   }
 }
+
+/// How the lanes of a block are solved in accelerations. A policy whose threads help each other specializes it
+/// (cuda/team.h): kIsOwn; solve(m, b, many, iterations) for all threads of a block at once, whether theirs is among
+/// `many` or not; any_of_block(live).
+template <class L>
+struct BlockSolver {
+  static constexpr bool kIsOwn = false;
+  COHORT_LANE static bool any_of_block(typename L::M live) { return any(live); }
+};
 
 /// From w.acc_smooth (and w.warm as warm start) to w.qacc and, where the solver ran out of iterations or the rows are
 /// read, w.constraint; returns the iterations. w.factor holds M's factor.
@@ -313,14 +364,15 @@ COHORT_KERNEL typename L::V solve_constraints(const ModelView& m, BlockSpace<L>&
     part.lanes = lane_bits(few);
     many = c.constrained & flip(few);
   }
+  if constexpr (BlockSolver<L>::kIsOwn) BlockSolver<L>::solve(m, b, many, part.iterations);
   if (any(many)) {
-    solve_in_accelerations<L>(m, w, c, b.s, many, part.iterations);
+    if constexpr (!BlockSolver<L>::kIsOwn) solve_in_accelerations<L>(m, w, c, b.s, many, part.iterations);
     part.iterations = select(many, part.iterations, V(0.0f));
   } else {
     rest_rows<L>(c);  // of contacts that are kept and act on nothing, too
   }
   if (part.lanes != 0) {
-    part.scale = solver_scale<L>(m, w);
+    part.scale = solver_scale<L>(m, w, b.s);
     solve_in_rows<L>(m, w, c, b.s, b.r, part);
   }
   // Lanes without any row: exactly the unconstrained motion, whatever their neighbours did.
