@@ -4,11 +4,13 @@
 #   target_link_libraries(program PRIVATE cohort::sim cohort::parallel)
 #
 # PREFIX/bin: the programs. PREFIX/include/cohort: the headers, under the paths that they have in src/. PREFIX/lib: static
-# libraries. PREFIX/lib/cmake/cohort: the package's files. examples/sim_ddp is such a project.
+# libraries, and those that the programs load from wheels (InstallLibraries): the programs of PREFIX run when the checkout is gone
+# or PREFIX is moved. PREFIX/lib/cmake/cohort: the package's files. examples/sim_ddp is such a project.
+option(COHORT_INSTALL_LIBRARIES "cmake --install brings the libraries of wheels, too (hard links where it can)" ON)
 set(COHORT_INSTALL_HEADERS include/cohort)
 set(COHORT_INSTALL_PACKAGE lib/cmake/cohort)
 set(COHORT_SOURCES ${PROJECT_SOURCE_DIR}/src)
-# Programs and the CUDA plugin find LibTorch where they were linked with it.
+# Until InstallLibraries has brought it, programs and the CUDA plugin find LibTorch where they were linked with it.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
@@ -44,4 +46,26 @@ function(cohort_install_package)
                 ${PROJECT_SOURCE_DIR}/cmake/CohortThirdParts.cmake DESTINATION ${COHORT_INSTALL_PACKAGE})
   install(EXPORT cohort_targets NAMESPACE cohort:: FILE cohort-targets.cmake DESTINATION ${COHORT_INSTALL_PACKAGE})
   install(FILES ${PROJECT_BINARY_DIR}/generated/cohort_version.h DESTINATION ${COHORT_INSTALL_HEADERS})
+  if(COHORT_INSTALL_LIBRARIES AND NOT APPLE AND COHORT_SITE_PACKAGES)
+    file(GLOB folders ${COHORT_SITE_PACKAGES}/torch/lib ${COHORT_SITE_PACKAGES}/mujoco ${COHORT_SITE_PACKAGES}/pyarrow
+         ${COHORT_SITE_PACKAGES}/nvidia/*/lib)
+    # Opened by name: MuJoCo's by the simulation, NVIDIA's by each other. Those of CUDA, 3 GB, come with a build for CUDA.
+    set(opened "")
+    set(on_gpus OFF)
+    if(COHORT_MUJOCO_FOUND)
+      list(APPEND opened ${COHORT_MUJOCO_FOLDER}/${COHORT_MUJOCO_FILE})
+    endif()
+    if(COHORT_CUDA_FOUND)
+      set(on_gpus ON)
+      file(GLOB opened_on_gpus ${COHORT_SITE_PACKAGES}/nvidia/*/lib/*.so*)
+      list(APPEND opened ${opened_on_gpus})
+    endif()
+    # A component of its own: the wheel, which has those libraries in other wheels, takes the others by name.
+    install(CODE "set(COHORT_PREFIX \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+                  set(COHORT_FROM \"${COHORT_SITE_PACKAGES}\")
+                  set(COHORT_FOLDERS \"${folders}\")
+                  set(COHORT_OPENED \"${opened}\")
+                  set(COHORT_ON_GPUS ${on_gpus})
+                  include(\"${PROJECT_SOURCE_DIR}/cmake/InstallLibraries.cmake\")" COMPONENT libraries)
+  endif()
 endfunction()

@@ -1,5 +1,5 @@
 // Control steps of a LIBERO task per core: ours beside LIBERO's own Python environment, with and without pictures of its
-// two cameras (128 x 128), in turns in one run.
+// two cameras, in turns in one run.
 //
 //   python scripts/export_libero.py --out scenes --tasks KITCHEN_SCENE10_close_the_top      # with LIBERO's Python
 //   export COHORT_LIBERO_PYTHON=LIBERO_VENV/bin/python
@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -65,14 +66,14 @@ struct Way {
 /// Environments that go on from turn to turn.
 class Ours {
  public:
-  Ours(const std::filesystem::path& scene, const Way& way, const std::vector<float>& actions)
+  Ours(const std::filesystem::path& scene, const Way& way, const std::vector<float>& actions, int size)
       : actions_(actions), n_(static_cast<std::size_t>(way.n_envs)), pictures_(!way.renderer.empty()) {
     const auto steps = static_cast<std::int64_t>(actions.size()) / kWidth;
     task_ = tasks::libero::make_libero_task(
         scene, {.n_envs = way.n_envs,
                 .threads = 1,
                 .engine = way.engine,
-                .pictures = {.renderer = way.renderer},
+                .pictures = {.height = size, .width = size, .renderer = way.renderer},
                 .overrides = {"warmup_steps=0", format("horizon={}", steps), "end_on_success=false"}});
     envs_.resize(n_), seeds_.resize(n_), sent_.resize(n_ * kWidth);
     std::iota(envs_.begin(), envs_.end(), 0);
@@ -131,43 +132,52 @@ class Ours {
 
 struct Arguments {
   std::string python = environment_or("COHORT_LIBERO_PYTHON", "python3"), scene;
-  int n_envs = 64, few_envs = 4, rounds = 5, steps = 100;
+  int n_envs = 64, few_envs = 4, rounds = 5, steps = 100, size = 128;
   double seconds = 3;
+  bool alone = false;
 };
 
 void compare(const tasks::libero::SceneHead& head, bool pictures, const std::vector<Way>& ways,
              const std::vector<float>& actions, const std::string& actions_file, const Arguments& a) {
-  Peer libero({a.python, COHORT_SOURCE_DIR "/bench/tasks/libero_steps.py", head.suite, head.task,
-               (head.path / "init_states.npy").string(), actions_file, format("{}", a.steps),
-               pictures ? "pictures" : "none"});
-  const std::string ready = libero.read_line();
-  COHORT_THROW_UNLESS(ready.starts_with("ready "), "LIBERO's environment did not start (--python, LIBERO_CONFIG_PATH)");
+  std::optional<Peer> libero;
+  std::string ready;
+  if (!a.alone) {
+    libero.emplace(std::vector<std::string>{a.python, COHORT_SOURCE_DIR "/bench/tasks/libero_steps.py", head.suite,
+                                            head.task, (head.path / "init_states.npy").string(), actions_file,
+                                            format("{}", a.steps), pictures ? format("{}", a.size) : "none"});
+    ready = libero->read_line();
+    COHORT_THROW_UNLESS(ready.starts_with("ready "),
+                        "LIBERO's environment did not start (--python, LIBERO_CONFIG_PATH); --alone does without it");
+  }
   std::vector<std::unique_ptr<Ours>> ours;
   std::vector<Side> sides;
   for (const Way& way : ways) {
-    ours.push_back(std::make_unique<Ours>(head.path, way, actions));
+    ours.push_back(std::make_unique<Ours>(head.path, way, actions, a.size));
     sides.push_back({way.name(), [one = ours.back().get(), &a] { return one->run(a.seconds); }});
   }
-  std::vector<double> there(3);
-  std::istringstream(libero.ask(format("hand {}", kHandSteps))) >> there[0] >> there[1] >> there[2];
-  const std::vector<float> here = ours[0]->hand(kHandSteps);
-  double apart = 0;
-  for (std::size_t i = 0; i < 3; ++i) apart = std::max(apart, std::abs(there[i] - static_cast<double>(here[i])));
-  std::printf("# %s; after %d control steps its hand and ours (%s) are within %.1e m\n", ready.substr(6).c_str(),
-              kHandSteps, ways[0].engine.c_str(), apart);
-  sides.push_back({"LIBERO (1 environment)", [&libero, &a] {
-                     std::istringstream answer(libero.ask(format("run {}", a.seconds)));
-                     double steps = 0, taken = 0;
-                     answer >> steps >> taken;
-                     COHORT_THROW_UNLESS(steps > 0 && taken > 0, "LIBERO's side did not answer with steps and seconds");
-                     return taken / steps;
-                   }});
+  if (libero) {
+    std::vector<double> there(3);
+    std::istringstream(libero->ask(format("hand {}", kHandSteps))) >> there[0] >> there[1] >> there[2];
+    const std::vector<float> here = ours[0]->hand(kHandSteps);
+    double apart = 0;
+    for (std::size_t i = 0; i < 3; ++i) apart = std::max(apart, std::abs(there[i] - static_cast<double>(here[i])));
+    std::printf("# %s; after %d control steps its hand and ours (%s) are within %.1e m\n", ready.substr(6).c_str(),
+                kHandSteps, ways[0].engine.c_str(), apart);
+    sides.push_back({"LIBERO (1 environment)", [&libero, &a] {
+                       std::istringstream answer(libero->ask(format("run {}", a.seconds)));
+                       double steps = 0, taken = 0;
+                       answer >> steps >> taken;
+                       COHORT_THROW_UNLESS(steps > 0 && taken > 0,
+                                           "LIBERO's side did not answer with steps and seconds");
+                       return taken / steps;
+                     }});
+  }
   const auto times = take_turns(sides, a.rounds);
   for (std::size_t i = 0; i < sides.size(); ++i) {
     std::vector<double> ratio;
     for (std::size_t r = 0; r < times[i].size(); ++r) ratio.push_back(times.back()[r] / times[i][r]);
-    std::printf("%s,%s,%.1f,%.1f\n", pictures ? "2 of 128 x 128" : "none", sides[i].name.c_str(), 1 / median(times[i]),
-                median(ratio));
+    std::printf("%s,%s,%.1f,%s\n", pictures ? format("2 of {0} x {0}", a.size).c_str() : "none", sides[i].name.c_str(),
+                1 / median(times[i]), libero ? format("{:.1f}", median(ratio)).c_str() : "");
     std::fflush(stdout);
   }
   for (const auto& one : ours) COHORT_THROW_UNLESS(one->broken() == 0, "{} steps broke a simulation", one->broken());
@@ -184,6 +194,8 @@ int run(int argc, char** argv) {
   line.add("--rounds", a.rounds).at_least(1);
   line.add("--steps", a.steps, "control steps of an episode").at_least(kHandSteps);
   line.add("--seconds", a.seconds, "of each turn");
+  line.add("--size", a.size, "px of the square pictures").at_least(16);
+  line.add_flag("--alone", a.alone, "without LIBERO's environment");
   if (!line.parse(argc, argv)) return line.exit_code();
   const tasks::libero::SceneHead head = tasks::libero::read_scene_head(a.scene);
   const std::vector<float> actions = random_actions(a.steps);

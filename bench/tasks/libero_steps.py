@@ -1,6 +1,6 @@
 """The Python peer of libero_steps: control steps of LIBERO's own environment.
 
-    libero_steps.py SUITE TASK INIT_STATES.npy ACTIONS STEPS pictures|none
+    libero_steps.py SUITE TASK INIT_STATES.npy ACTIONS STEPS SIDE|none
 
 ACTIONS: a file of float32 (STEPS, 7), the actions of every episode. Episodes begin as LIBERO's evaluation begins them, reset() and
 set_init_state(), with the initial states in turns; NumPy's seed is 0 before each reset(), so that fixtures stand where the exported
@@ -21,14 +21,14 @@ import numpy  # noqa: E402
 
 
 class Environment:
-    def __init__(self, suite, task, states, actions, pictures):
+    def __init__(self, suite, task, states, actions, side):
         import libero.libero
         from libero.libero.envs import OffScreenRenderEnv
         from libero.libero.envs.env_wrapper import ControlEnv
         root = os.path.dirname(libero.libero.__file__)
         bddl = os.path.join(root, "bddl_files", suite, task + ".bddl")
-        if pictures:
-            self.env = OffScreenRenderEnv(bddl_file_name=bddl, camera_heights=128, camera_widths=128)
+        if side:
+            self.env = OffScreenRenderEnv(bddl_file_name=bddl, camera_heights=side, camera_widths=side)
         else:
             self.env = ControlEnv(bddl, has_offscreen_renderer=False, use_camera_obs=False)
         self.states, self.actions = states, actions
@@ -66,14 +66,14 @@ class Environment:
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the packages print is no answer
-    suite, task, states, actions, steps, pictures = sys.argv[1:]
+    suite, task, states, actions, steps, side = sys.argv[1:]
     config = os.path.join(os.environ.get("LIBERO_CONFIG_PATH", os.path.expanduser("~/.libero")), "config.yaml")
     if not os.path.exists(config):
         sys.exit(f"{config} is not there: LIBERO would ask where its data lie; run `python -c 'import libero.libero'` once")
     import mujoco
     import robosuite
     environment = Environment(suite, task, numpy.load(states),
-                              numpy.fromfile(actions, dtype=numpy.float32).reshape(int(steps), 7), pictures == "pictures")
+                              numpy.fromfile(actions, dtype=numpy.float32).reshape(int(steps), 7), 0 if side == "none" else int(side))
     print(f"ready LIBERO, robosuite {robosuite.__version__}, MuJoCo {mujoco.__version__}", file=answers, flush=True)
     for line in sys.stdin:
         what, number = line.split()

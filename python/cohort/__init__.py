@@ -18,7 +18,7 @@ __all__ = ["Error", "__version__", "make", "make_vec", "prefix", "program", "tas
 
 # Names that come with a module of the layer, and modules.
 _FROM = {"Error": "_core", "make": "vector", "make_vec": "vector"}
-_MODULES = ("data", "gs", "lerobot", "policy", "rsl_rl", "sb3", "vector")
+_MODULES = ("data", "dlpack", "gs", "lerobot", "policy", "rsl_rl", "sb3", "vector")
 
 try:
     __version__ = _metadata.version("cohort")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cohort import _core
+from cohort import _core, _ranks
 
 __all__ = ["Windows", "open"]
 
@@ -98,4 +98,4 @@ def open(  # noqa: A001
     words = {"observation_steps": window[0], "action_steps": window[1], "actions": list(actions), "proprio": list(proprio),
              "images": list(images or ()), "statistics_cache": "never", **settings}
     core = _core.Windows(paths, [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in words.items()])
-    return Windows(core, threads or _core.available_cores())
+    return Windows(core, _ranks.threads(threads))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cohort import vector
@@ -24,8 +25,29 @@ from cohort import vector
 __all__ = ["LeRobotEnv", "create_envs", "make_env"]
 
 
-class LeRobotEnv(vector.VectorEnv):
-    """`cohort.make_vec` with LeRobot's names of observations."""
+class _One:
+    """What LeRobot asks a single environment of `envs` for."""
+
+    def __init__(self, together: LeRobotEnv, index: int) -> None:
+        self._together, self._index = together, index
+        self.task, self.task_description = together.task["name"], together.task_description
+        self.metadata, self.render_mode = together.metadata, together.render_mode
+        self._max_episode_steps = together._max_episode_steps
+
+    @property
+    def unwrapped(self) -> _One:
+        return self
+
+    def render(self) -> np.ndarray:
+        """(height, width, 3) uint8."""
+        together = self._together
+        return together._core.film(together._camera, self._index, *together._render_size)
+
+
+class LeRobotEnv(vector.VectorEnv, SyncVectorEnv):
+    """`cohort.make_vec` with LeRobot's names of observations. It is a SyncVectorEnv for LeRobot's loops, which film those
+    alone: its environments step in one call.
+    """
 
     def __init__(self, task: str, num_envs: int = 1, *, cameras: Sequence[str] | None = None, **settings: Any) -> None:
         settings.setdefault("render_mode", "rgb_array")
@@ -37,6 +59,8 @@ class LeRobotEnv(vector.VectorEnv):
         #: What LeRobot's rollout asks each environment for.
         self.task_description = self.task["instruction"]
         self._max_episode_steps = self.task["horizon"]
+        #: One for each environment, as loops that were written for SyncVectorEnv ask them.
+        self.envs = [_One(self, i) for i in range(num_envs)]
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray]:
         """Columns that a robot measures, and the others."""

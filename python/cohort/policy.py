@@ -20,7 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from cohort import _policy
+from cohort import _parts, _ranks
+
+_parts.need_torch("cohort.policy")
+try:
+    from cohort import _policy
+except ImportError as error:
+    raise ImportError(f"cohort.policy loads PyTorch's library, and the system says: {error}. PyTorch's build for CUDA needs nvidia-cuda-runtime "
+                      "and nvidia-cuda-cupti also without a GPU: pip install them, or PyTorch's build for CPUs") from error  # fmt: skip
 
 __all__ = ["Policy", "load"]
 
@@ -162,11 +169,11 @@ def load(
 ) -> Policy:
     """The policy of a run, a folder of checkpoints, a checkpoint, an ONNX file, or at ws://HOST:PORT.
 
-    device: cpu or cuda:0. seed: keys what it draws. exact: an environment's actions are the same bits whichever others act with
+    device: cpu or cuda:0; cuda is the rank's own under a launcher. seed: keys what it draws. exact: an environment's actions are the same bits whichever others act with
     it; False is several times quicker for one robot. averaged: the weights' moving average, where there is one. exec_horizon:
     actions of an answer that are played, 0: as it was trained. data_set: whose statistics actions are given back by. Other words
     are settings that need no other weights, e.g. **{"model.rdt.lang_embed": FILE}. Raises cohort.Error where there is none.
     """
     words = [f"{key}={value}" for key, value in settings.items()]
-    return Policy(_policy.Policy(os.fspath(where), device=str(device), seed=seed, exact=exact, averaged=averaged, exec_horizon=exec_horizon,
+    return Policy(_policy.Policy(os.fspath(where), device=_ranks.device(device), seed=seed, exact=exact, averaged=averaged, exec_horizon=exec_horizon,
                                  data_set=data_set, overrides=words))

@@ -58,17 +58,21 @@ class VecEnv(_VecEnv):
         return self._envs
 
     def get_observations(self) -> TensorDict:
-        rows = self._core.observations()
-        seen = rows if self._sees_all else np.ascontiguousarray(rows[:, self._seen])
-        groups = {"policy": torch.from_numpy(seen), "critic": torch.from_numpy(rows)}
+        if self._core.device >= 0:  # they stay where they are computed
+            parts = [torch.from_dlpack(tensor).reshape(self.num_envs, -1) for tensor in self._envs.tensors().values()]
+            rows = torch.cat(parts, 1)
+        else:
+            rows = torch.from_numpy(self._core.observations())
+        seen = rows if self._sees_all else rows[:, torch.from_numpy(self._seen).to(rows.device)]
+        groups = {"policy": seen, "critic": rows}
         return TensorDict(groups, batch_size=[self.num_envs]).to(self.device)
 
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
-        """actions (n, A) float32, which are read where they lie if that is host memory. Returns observations of the episodes
+        """actions (n, A) float32, which are read where they lie if the environments are computed there. Returns observations of the episodes
         that go on or begin, rewards (n) float32, dones (n) int64, and extras: `time_outs` (n) bool, `log`.
         """
         core = self._core
-        core.step(vector._as_actions(actions.detach().cpu().numpy()))
+        vector._take_step(core, actions)
         self.episode_length_buf += 1
         terminated = core.terminated()
         old = (self.episode_length_buf >= self.max_episode_length).cpu().numpy() | core.truncated()

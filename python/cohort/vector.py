@@ -21,7 +21,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from cohort import _core
+from cohort import _core, _ranks, dlpack
 
 __all__ = ["Env", "VectorEnv", "make", "make_vec"]
 
@@ -49,24 +49,6 @@ def _settings(settings: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _threads(threads: int | None) -> int:
-    """Cores: those that are asked for, else all of this process, shared among the ranks of a launcher on this machine."""
-    if threads is not None:
-        if threads < 1:
-            raise ValueError(f"threads={threads}: at least one is needed; None takes all")
-        return threads
-    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1") or 1)
-    return max(1, _core.available_cores() // max(1, ranks))
-
-
-def _device(device: Any) -> str:
-    """`cuda` under a launcher is the rank's own: cuda:LOCAL_RANK."""
-    name = str(device)
-    if name == "cuda":
-        return f"cuda:{os.environ.get('LOCAL_RANK', '0') or 0}"
-    return name
-
-
 class _Made:
     """What VectorEnv and Env share: the environments, their spaces, and how observations are laid out."""
 
@@ -81,7 +63,7 @@ class _Made:
         if cameras and observations == "flat":
             raise ValueError("pictures are no numbers of a flat observation: observations='dict' with cameras")
         self._core = _core.Environments(
-            os.fspath(task), num_envs, autoreset=autoreset, device=_device(device), threads=_threads(threads), engine=engine,
+            os.fspath(task), num_envs, autoreset=autoreset, device=_ranks.device(device), threads=_ranks.threads(threads), engine=engine,
             renderer=renderer, height=image_size[0], width=image_size[1], learning=learning,
             settings=_settings(settings),
         )
@@ -212,7 +194,7 @@ class VectorEnv(_Made, gymnasium.vector.VectorEnv):
                 chosen = np.arange(self.num_envs, dtype=np.int32)
         if seed is not None:
             if isinstance(seed, (int, np.integer)):
-                super().reset(seed=int(seed))
+                gymnasium.vector.VectorEnv.reset(self, seed=int(seed))
             seeds = self._seeds(seed)
             given = np.asarray([i for i in chosen if seeds[i] is not None], np.int32)
             self._core.begin(given, np.asarray([seeds[i] % (1 << _SEED_BITS) for i in given], np.uint64))
@@ -231,7 +213,7 @@ class VectorEnv(_Made, gymnasium.vector.VectorEnv):
         if not self._began:
             raise RuntimeError("reset() comes before the first step()")
         core = self._core
-        ended = core.step(_as_actions(actions))
+        ended = _take_step(core, actions)
         infos: dict[str, Any] = {"success": core.success(), "_success": self._everyone, "broken": core.broken(), "_broken": self._everyone}
         if self._with_terms:
             infos["reward_terms"], infos["_reward_terms"] = core.reward_terms(), self._everyone
@@ -276,6 +258,24 @@ class VectorEnv(_Made, gymnasium.vector.VectorEnv):
         shown = {name: self._core.field_view(i) for i, (name, *_) in enumerate(self._fields)}
         return {**shown, "rewards": self._core.reward_view(), "terminations": self._core.terminated_view(),
                 "truncations": self._core.truncated_view()}
+
+    def tensors(self) -> dict[str, dlpack.Tensor]:
+        """Each observation (n, ...) float32 of the last step where it is computed, without a copy, for array libraries:
+        `torch.from_dlpack(envs.tensors()["qpos"])`, `numpy.from_dlpack`, `jax.dlpack.from_dlpack`.
+
+        In host memory they show what `views()` shows. Of a task that is computed on a CUDA device they lie there, and the
+        library's stream waits until they are written (`__dlpack__(stream=...)`). Every step writes them anew: it waits for
+        the stream on which its actions were made, so what reads them belongs on that one. They live as long as anybody
+        holds them. They are for reading; a library without such a notion (torch) may write into them, and must not.
+        """
+        stream = self._core.device_stream
+        return {name: dlpack.Tensor(self._core.field_tensor(i), stream) for i, (name, *_) in enumerate(self._fields)}
+
+    def advance(self, actions: Any) -> bool:
+        """`step()` without arrays: what it left is in `views()` and `tensors()`. Returns whether any episode ended."""
+        if not self._began:
+            raise RuntimeError("reset() comes before the first step()")
+        return _take_step(self._core, actions)
 
     def episode_steps(self) -> np.ndarray:
         """(n) int64: control steps since each episode began."""
@@ -367,19 +367,37 @@ class Env(_Made, gymnasium.Env):
 
 
 def _as_actions(actions: Any) -> Any:
-    """float32 in rows, without a copy where it is that already; a tensor on a device comes to the host."""
+    """float32 in rows, without a copy where it is that already, of any library that speaks DLPack; what lies on a device
+    comes to the host."""
     if isinstance(actions, np.ndarray) and actions.dtype == np.float32 and actions.flags.c_contiguous:
         return actions
     if hasattr(actions, "detach"):
         actions = actions.detach().cpu()
+    elif not isinstance(actions, np.ndarray) and hasattr(actions, "__dlpack_device__"):
+        if actions.__dlpack_device__()[0] == dlpack.CPU:
+            actions = np.from_dlpack(actions)
+        else:
+            import torch
+
+            actions = torch.from_dlpack(actions).cpu()
     return np.ascontiguousarray(actions, np.float32)
+
+
+def _take_step(core: Any, actions: Any) -> bool:
+    """One control period; whether any episode ended. Actions that lie where the environments are computed stay there."""
+    if core.device >= 0 and dlpack.device_of(actions) == (dlpack.CUDA, core.device):
+        if hasattr(actions, "detach"):
+            actions = actions.detach().float().contiguous()
+        # The library that made them lets this stream wait until they are written.
+        return core.step_on_device(actions.__dlpack__(stream=core.device_stream))
+    return core.step(_as_actions(actions))
 
 
 def make_vec(task: str | os.PathLike[str], num_envs: int = 1, **settings: Any) -> VectorEnv:
     """num_envs environments of a task: a name that `cohort tasks` lists, or the path of a task file.
 
     seed: of the first reset, environment i has seed + i. autoreset: "same_step", gymnasium's "next_step", or "disabled".
-    device: where the engine computes, "cpu" or "cuda:0"; arrays lie in host memory. threads: cores, None for all (of a
+    device: where the engine computes, "cpu" or "cuda:0"; "cuda" is the rank's own under a launcher; arrays lie in host memory. threads: cores, None for all (of a
     launcher's rank its share). engine: batched or mujoco, else the task's own. observations: "flat" or "dict"; cameras: names
     of pictures (image_size, drawn by renderer), which make it a dict. render_mode: "rgb_array", by render_camera.
     learning: a task file's curricula go on from episode to episode; else episodes are at their end, functions of their seeds.

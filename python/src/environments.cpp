@@ -18,6 +18,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/philox.h"
+#include "tasks/on_device.h"
 #include "tasks/registry.h"
 
 namespace nb = nanobind;
@@ -160,11 +161,15 @@ namespace {
 
 using Actions = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ActionRows = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using DeviceActions = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cuda>;
 using Seeds = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 using Array = nb::ndarray<nb::numpy, T>;
+
+/// An object that has __dlpack__ and __dlpack_device__, and is of no library.
+using Tensor = nb::ndarray<nb::array_api, nb::ro>;
 
 /// An array that owns its memory, which `fill` writes first.
 template <class T, class Fill>
@@ -256,6 +261,35 @@ class Environments {
     return !all.ended.empty();
   }
 
+  /// The same with actions in the memory of the device that computes the environments, valid on device_stream().
+  bool step_on_device(const DeviceActions& actions) {
+    check_actions(actions.shape(0), actions.shape(1));
+    EnvironmentBatch& all = batch();
+    const tasks::OnDevice* there = all.task().on_device();
+    const DeviceId from{DeviceKind::kCuda, actions.device_id()};
+    COHORT_THROW_UNLESS(there != nullptr && there->device() == from,
+                        "actions on {}: {} computes its environments on {}; give the actions there, or in host memory",
+                        to_string(from), all.task().spec().name,
+                        there == nullptr ? "the host" : to_string(there->device()));
+    ArrayView view = make_view(
+        actions.data(), {static_cast<std::int64_t>(actions.shape(0)), static_cast<std::int64_t>(actions.shape(1))});
+    view.device = from;
+    view.stream = there->stream();
+    const nb::gil_scoped_release others_run;
+    const EnvironmentBatch::Turn turn(all);
+    all.step(view);
+    return !all.ended.empty();
+  }
+  /// The device in whose memory observations lie, or -1: host memory.
+  int device() const {
+    const tasks::OnDevice* there = batch().task().on_device();
+    return there == nullptr ? -1 : there->device().index;
+  }
+  std::uintptr_t device_stream() const {
+    const tasks::OnDevice* there = batch().task().on_device();
+    return there == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(there->stream());
+  }
+
   /// Steps with each row of actions; (steps, n) of rewards, terminations, truncations.
   nb::tuple rollout(const ActionRows& actions) {
     const std::size_t steps = actions.shape(0), n = actions.shape(1), width = actions.shape(2);
@@ -323,6 +357,27 @@ class Environments {
     COHORT_THROW_UNLESS(field < batch().task().spec().observations.size(), "there is no observation {}", field);
     return view<const float>(batch().task().observation(field));
   }
+  /// An observation where it is computed: columns of (n, width) in a device's memory, else the task's own array.
+  Tensor field_tensor(std::size_t field) const {
+    EnvironmentBatch& all = batch();
+    const auto& fields = all.task().spec().observations;
+    COHORT_THROW_UNLESS(field < fields.size(), "there is no observation {}", field);
+    tasks::OnDevice* const there = all.task().on_device();
+    std::vector<std::size_t> shape{all.size()};
+    std::vector<std::int64_t> strides;
+    for (const std::int64_t size : fields[field].shape) shape.push_back(as_size(size));
+    std::int64_t below = 1;
+    for (std::size_t i = shape.size(); i-- > 1; below *= static_cast<std::int64_t>(shape[i]))
+      strides.insert(strides.begin(), below);
+    strides.insert(strides.begin(), there == nullptr ? below : all.width());
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; there != nullptr && i < field; ++i) begin += fields[i].elements();
+    const ArrayView from = there == nullptr ? all.task().observation(field) : there->observations();
+    return Tensor(static_cast<float*>(from.data) + begin, shape.size(), shape.data(), share(), strides.data(),
+                  nb::dtype<float>(), there == nullptr ? nb::device::cpu::value : nb::device::cuda::value,
+                  there == nullptr ? 0 : from.device.index);
+  }
+
   Array<const float> reward_view() const { return row_view<const float>(batch().rewards.data()); }
   Array<const bool> terminated_view() const { return row_view<const bool>(batch().terminated.data()); }
   Array<const bool> truncated_view() const { return row_view<const bool>(batch().truncated.data()); }
@@ -424,14 +479,14 @@ void bind_environments(nb::module_& m) {
   nb::class_<Environments>(
       m, "Environments",
       "A batch of environments of one task. Arrays lie in host memory; n is the number of environments.")
-      .def(
-          nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
-                   const std::string&, int, int, bool, std::vector<std::string>>(),
-          "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
-          "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128, "learning"_a = false,
-          "settings"_a = std::vector<std::string>(),
-          "threads: cores, 0: all that this process may use. height, width: px of pictures. learning: curricula move. settings: KEY=VALUE of the "
-          "task. Raises Error for an unknown task and what the task refuses.")
+      .def(nb::init<const std::string&, int, const std::string&, const std::string&, int, const std::string&,
+                    const std::string&, int, int, bool, std::vector<std::string>>(),
+           "task"_a, "n_envs"_a, nb::kw_only(), "autoreset"_a = "same_step", "device"_a = "cpu", "threads"_a = 0,
+           "engine"_a = "", "renderer"_a = "", "height"_a = 128, "width"_a = 128, "learning"_a = false,
+           "settings"_a = std::vector<std::string>(),
+           "threads: cores, 0: all that this process may use. height, width: px of pictures. learning: curricula move. "
+           "settings: KEY=VALUE of the "
+           "task. Raises Error for an unknown task and what the task refuses.")
       .def_prop_ro("n_envs", &Environments::size)
       .def_prop_ro("closed", &Environments::closed)
       .def("close", &Environments::close, "Drops the simulation; views of it live on.")
@@ -444,6 +499,12 @@ void bind_environments(nb::module_& m) {
            "One control period with actions (n, action width) float32, which are read where they lie. Returns whether "
            "any "
            "episode ended. Without Python's lock.")
+      .def("step_on_device", &Environments::step_on_device, "actions"_a,
+           "The same with actions in the memory of the device that computes, a DLPack capsule or an array of it, valid "
+           "on device_stream.")
+      .def_prop_ro("device", &Environments::device,
+                   "Index of the CUDA device in whose memory observations lie; -1: host memory.")
+      .def_prop_ro("device_stream", &Environments::device_stream, "cudaStream_t of all work there; 0 in host memory.")
       .def("rollout", &Environments::rollout, "actions"_a,
            "One step for each of actions (steps, n, action width) float32: rewards, terminations and truncations, each "
            "(steps, "
@@ -463,6 +524,8 @@ void bind_environments(nb::module_& m) {
            "(k, numbers) float32 of its own: how ended() were before they began anew (autoreset same_step).")
       .def("field_view", &Environments::field_view, "field"_a,
            "(n, shape...) float32: a view of the task's observation number `field`, which every step writes anew.")
+      .def("field_tensor", &Environments::field_tensor, "field"_a,
+           "(n, shape...) float32 with __dlpack__, where it is computed: of the task's observation number `field`.")
       .def("reward_view", &Environments::reward_view, "(n) float32: a view.")
       .def("terminated_view", &Environments::terminated_view, "(n) bool: a view.")
       .def("truncated_view", &Environments::truncated_view, "(n) bool: a view.")

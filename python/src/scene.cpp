@@ -183,8 +183,9 @@ void bind_scene(nb::module_& m) {
              const std::vector<ActuatorTuple>& actuators, const std::vector<ArmatureTuple>& armatures,
              const std::vector<SensorTuple>& sensors, bool remove_actuators, bool collision,
              std::optional<double> friction, std::optional<std::array<double, 2>> solref,
-             std::optional<std::array<float, 4>> rgba) {
+             std::optional<std::array<float, 4>> rgba, bool repair_inertia) {
             sim::ModelEdits edits = edits_of(actuators, armatures, sensors, collision, friction, solref, rgba);
+            edits.repair_inertia = repair_inertia;
             edits.remove_actuators = remove_actuators;
             if (kind == "urdf") {
               return core.add(sim::Urdf{.file = file, .xml = xml, .pose = {pos, quat}, .fixed = fixed, .edits = edits},
@@ -196,7 +197,7 @@ void bind_scene(nb::module_& m) {
           "actuators"_a = std::vector<ActuatorTuple>{}, "armatures"_a = std::vector<ArmatureTuple>{},
           "sensors"_a = std::vector<SensorTuple>{}, "remove_actuators"_a = false, "collision"_a = true,
           "friction"_a = nb::none(), "solref"_a = nb::none(), "rgba"_a = nb::none(),
-          "An entity from an MJCF or URDF file or text; its index. The edits are those of sim/model_edits.h.")
+          "repair_inertia"_a = false, "An entity from an MJCF or URDF file or text; its index. The edits are those of sim/model_edits.h.")
       .def(
           "add_plane",
           [](SceneCore& core, const std::string& name, std::array<double, 3> pos, std::array<double, 4> quat,
@@ -241,7 +242,7 @@ void bind_scene(nb::module_& m) {
             });
           },
           "(coordinates, dofs, controls, links with the world, geoms, mocap bodies)")
-      .def_prop_ro(
+      .def(
           "qpos0",
           [](SceneCore& core) {
             std::vector<double> q = core.with([](sim::Scene& scene) { return scene.info().qpos0; });

@@ -12,6 +12,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
+#include "cli/torch_program.h"
 #include "cli/train_on.h"
 #include "core/stop_signal.h"
 #include "eval/episode_page.h"
@@ -41,7 +42,8 @@ int run_collect(const std::vector<std::string>& words) {
   app.add_option("--keep", recording.keep, "success, or all: what happens to episodes that fail")
       ->capture_default_str();
   app.add_option("--policy", arguments.policy,
-                 "who acts: expert, random, zero, replay:DATA, a policy server ws://HOST:PORT, or a run or checkpoint")
+                 "who acts: expert, random, zero, replay:DATA, a policy server ws://HOST:PORT or vla-eval://HOST:PORT, "
+                 "or a run or checkpoint")
       ->capture_default_str();
   app.add_option(flag("first-seed"), recording.first_seed, "of the episodes; evaluations begin at 0")
       ->capture_default_str();
@@ -121,10 +123,7 @@ int run_collect(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-collect", "cohort collect", &run_collect);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort collect", [&] { return cohort::cli::run_collect(std::vector<std::string>(argv + 1, argv + argc)); });
-}

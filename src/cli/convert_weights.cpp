@@ -10,6 +10,7 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/files.h"
 #include "policies/algorithm.h"
@@ -106,11 +107,7 @@ int run_convert(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-convert-weights", "cohort convert-weights", &run_convert);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program("cohort convert-weights", [&] {
-    return cohort::cli::run_convert(std::vector<std::string>(argv + 1, argv + argc));
-  });
-}

@@ -15,6 +15,7 @@
 
 #include "cli/next_command.h"
 #include "cli/parse_arguments.h"
+#include "cli/shown_data.h"
 #include "cli/subcommand.h"
 #include "cli/train_on.h"
 #include "core/devices_cpu.h"
@@ -24,7 +25,6 @@
 #include "data/convert.h"
 #include "data/format.h"
 #include "data/images/codec.h"
-#include "data/images/resize.h"
 #include "data/inspect.h"
 #include "data/open_episodes.h"
 #include "data/robot_statistics.h"
@@ -90,70 +90,6 @@ std::vector<std::int64_t> episodes_of(const data::EpisodeSource& source, const s
   return found;
 }
 
-/// Of a page: no more pictures of a camera and no larger ones than a few megabytes hold.
-constexpr std::int64_t kPagePictures = 60, kPageHeight = 240;
-constexpr std::size_t kPageWidth = 32;  ///< elements of a field whose curves are drawn
-
-/// A picture as the page shows it; "" for one that is damaged or absent.
-std::string small_picture(const data::StoredImage& stored, data::Resizer& resizer) {
-  data::Image image;
-  try {
-    if (stored.bytes.empty()) return "";
-    if (stored.encoding == data::ImageEncoding::kRaw) {
-      if (stored.channels != 3) return "";
-      image.resize(stored.height, stored.width, 3);
-      std::copy(stored.bytes.begin(), stored.bytes.end(), image.pixels.begin());
-    } else {
-      data::decode_image(stored.bytes, 3, image);
-    }
-    if (image.height > kPageHeight) {
-      data::Image small;
-      small.resize(kPageHeight, std::max<std::int64_t>(1, image.width * kPageHeight / image.height), 3);
-      resizer.resize(image, small.height, small.width, data::ResizeMethod::kBilinearAntialias, small.pixels.data());
-      std::swap(image, small);
-    }
-    return data::has_jpeg() ? data::encode_jpeg(image, 80) : data::encode_png(image);
-  } catch (const Error& e) {
-    log::warning("a picture is left out: {}", e.what());
-    return "";
-  }
-}
-
-view::DataEpisode shown_episode(const data::EpisodeSource& source, std::int64_t number) {
-  const auto episode = source.open(number);
-  view::DataEpisode out;
-  out.title = format("episode {}, {} steps", source.number(number), episode->steps());
-  out.steps = episode->steps();
-  data::Resizer resizer;
-  std::string scratch;
-  for (std::size_t f = 0; f < source.fields().size(); ++f) {
-    const data::StepField& field = source.fields()[f];
-    if (field.kind == data::StepKind::kNumber && field.elements() >= 1 &&
-        static_cast<std::size_t>(field.elements()) <= kPageWidth) {
-      view::DataCurve curve{.name = field.name,
-                            .elements = source.element_names(field.name),
-                            .width = static_cast<std::size_t>(field.elements()),
-                            .values = {}};
-      curve.values.resize(static_cast<std::size_t>(out.steps) * curve.width);
-      episode->read(f, 0, out.steps, std::span<float>(curve.values));
-      out.curves.push_back(std::move(curve));
-    } else if (field.kind == data::StepKind::kText && field.fault().empty() && out.steps > 0 &&
-               out.instruction.empty()) {
-      out.instruction = std::string(episode->text(f, 0));
-    } else if (field.kind == data::StepKind::kImage && field.fault().empty()) {
-      view::DataCamera camera{.name = field.name, .steps = {}, .pictures = {}};
-      const std::int64_t pictures = std::min(kPagePictures, out.steps);
-      for (std::int64_t i = 0; i < pictures; ++i) {
-        const std::int64_t step = i * out.steps / pictures;
-        camera.steps.push_back(step);
-        camera.pictures.push_back(small_picture(episode->image(f, step, scratch), resizer));
-      }
-      out.cameras.push_back(std::move(camera));
-    }
-  }
-  return out;
-}
-
 /// The episodes that a contact sheet would show.
 void write_data_page(const data::EpisodeSource& source, const InspectArguments& arguments,
                      const std::vector<std::int64_t>& chosen, const std::string& summary) {
@@ -161,7 +97,7 @@ void write_data_page(const data::EpisodeSource& source, const InspectArguments& 
   const std::int64_t shown = arguments.numbers.empty() ? std::min(arguments.sheet.episodes, n) : n;
   std::vector<view::DataEpisode> episodes;
   for (std::int64_t i = 0; i < shown; ++i)
-    episodes.push_back(shown_episode(source, chosen[static_cast<std::size_t>(i * n / shown)]));
+    episodes.push_back(shown_episode(source, chosen[static_cast<std::size_t>(i * n / shown)], kPagePictures));
   const std::string page = view::data_page(source.name(), summary, episodes);
   write_file_atomically(arguments.html, page);
   std::printf("\n%zu episodes in %s, %s: open it in a browser\n", episodes.size(), arguments.html.c_str(),

@@ -53,7 +53,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
                      [&](const std::string& text) { return text.starts_with(key + "="); });
 }
 
-/// Loader alone and step alone, by cohort-train. Throws Error where that fails.
+/// Loader alone and step alone, by cohort-torch. Throws Error where that fails.
 doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const doctor::Case& c) {
   std::vector<std::string> words;
   if (!arguments.config.empty()) {
@@ -68,7 +68,7 @@ doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const d
       words.insert(words.begin(), format("--batch-of-rank={}", c.run->ranks[0].batch_size));
   }
   words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-  const ChildOutput child = run_and_read(sibling("cohort-train"), words, kMeasureParts);
+  const ChildOutput child = run_and_read(sibling("cohort-torch"), words, kMeasureParts);
   std::string said = child.err;
   while (!said.empty() && said.back() == '\n') said.pop_back();
   COHORT_THROW_UNLESS(child.code == 0, "loader and step were not measured: {}",
@@ -203,7 +203,7 @@ int run_doctor(const std::vector<std::string>& words) {
   if (const auto code = parse_arguments(app, words)) return *code;
   take_settings(arguments);
   if (const char* ranks = std::getenv("WORLD_SIZE"); arguments.measure && ranks && std::atoi(ranks) > 1)
-    become("cohort-train", arguments.json ? std::vector<std::string>{"--json"} : std::vector<std::string>(),
+    become("cohort-torch", arguments.json ? std::vector<std::string>{"--json"} : std::vector<std::string>(),
            kMeasureRanks);
   COHORT_THROW_UNLESS(std::filesystem::is_directory(arguments.root), "--root={}: there is no such folder",
                       arguments.root);

@@ -12,6 +12,7 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
 #include "core/log.h"
@@ -153,10 +154,7 @@ int run_embed(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-embed", "cohort data embed", &run_embed);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort data embed", [&] { return cohort::cli::run_embed(std::vector<std::string>(argv + 1, argv + argc)); });
-}

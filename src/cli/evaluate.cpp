@@ -17,6 +17,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
@@ -176,7 +177,8 @@ int run_evaluate(const std::vector<std::string>& words) {
                  "instead: all tasks of libero_spatial, libero_object, libero_goal, libero_10 or libero_90");
   app.add_option(flag("num-tasks"), arguments.num_tasks, "of the benchmark: its first ones; else all");
   app.add_option("--policy", arguments.policies,
-                 "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT; several "
+                 "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT or "
+                 "vla-eval://HOST:PORT; several "
                  "stand side by side");
   ReferenceFlags reference;
   reference.add_to(app);
@@ -253,10 +255,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-evaluate", "cohort evaluate", &run_evaluate);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort evaluate", [&] { return cohort::cli::run_evaluate(std::vector<std::string>(argv + 1, argv + argc)); });
-}

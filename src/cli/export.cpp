@@ -7,6 +7,7 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/error.h"
 #include "core/near_file.h"
 #include "onnx/contract.h"
@@ -52,10 +53,7 @@ int run_export(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-export", "cohort export", &run_export);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort export", [&] { return cohort::cli::run_export(std::vector<std::string>(argv + 1, argv + argc)); });
-}

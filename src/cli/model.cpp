@@ -143,16 +143,16 @@ int describe_compiled(const std::string& file, bool verbose) {
 }
 
 struct ModelSettings {
-  std::string file, compile_to, srdf;
-  std::vector<std::string> exclude;
-  bool verbose = false, compare = false, fixed_base = false;
+  std::string file, compile_to;
+  FileOptions file_options;
+  bool verbose = false, compare = false;
 };
 
 int describe(const ModelSettings& s) {
   if (s.file.ends_with(".cohort")) return describe_compiled(s.file, s.verbose);
-  const sim::EntityDeclaration entity{"model", morph_of(s.file, s.fixed_base, s.srdf)};
+  const sim::EntityDeclaration entity{"model", morph_of(s.file, s.file_options)};
   sim::SceneOptions options;
-  options.exclude = exclusions(s.exclude);
+  options.exclude = exclusions(s.file_options.exclude);
   const sim::CompiledScene scene = sim::compile_scene(std::span(&entity, 1), {}, options);
   const sim::ModelInfo m = sim::describe_mjb(scene.mjb);
   print(m, s.file, s.verbose);
@@ -181,23 +181,22 @@ int describe(const ModelSettings& s) {
 /// An option that would not be looked at is an error, not ignored.
 void check_together(const ModelSettings& s, bool folder, bool compile) {
   if (s.file.empty()) throw UsageError("MODEL is empty: name a file or a folder");
-  if (folder && (compile || s.verbose || s.fixed_base || !s.srdf.empty() || !s.exclude.empty())) {
+  if (folder && (compile || s.verbose || s.file_options.any())) {
     throw UsageError(
-        format("{} is a folder: --compile, --verbose, --fixed-base, --srdf and --exclude are for one model", s.file));
+        format("{} is a folder: --compile, --verbose, --fixed-base, --repair-inertia, --srdf and --exclude are for one "
+               "model",
+               s.file));
   }
   if (s.compare && s.file.ends_with(".cohort")) {
     throw UsageError(
         format("--compare: {} is compiled, and MuJoCo does not read it; name the file that it was made from", s.file));
   }
-  if (!folder) check_exclusions(s.file, s.srdf, s.exclude);
+  if (!folder) check_file_options(s.file, s.file_options);
   if (compile && !s.compile_to.ends_with(".cohort")) {
     throw UsageError(format("--compile {}: the file ends in .cohort", s.compile_to));
   }
   const bool compiled = s.file.ends_with(".cohort");
   if (compile && compiled && !folder) throw UsageError(format("--compile: {} is compiled already", s.file));
-  if (s.fixed_base && (compiled || !sim::is_urdf(s.file))) {
-    throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.file));
-  }
 }
 
 int run_model(const std::vector<std::string>& arguments) {
@@ -208,7 +207,7 @@ int run_model(const std::vector<std::string>& arguments) {
       ->required();
   app.add_flag("-v,--verbose", s.verbose, "links, joints, actuators, geoms, sensors and keyframes one by one");
   app.add_flag("--compare", s.compare, "run the model, or each of a folder, beside MuJoCo: how far do they part?");
-  add_morph_options(app, s.fixed_base, s.srdf, s.exclude);
+  add_file_options(app, s.file_options);
   const CLI::Option* compile = app.add_option(
       "--compile", s.compile_to, "write the batched engine's model to this .cohort file, which needs no MuJoCo");
   if (const auto code = parse_arguments(app, arguments)) return *code;

@@ -12,16 +12,22 @@ class App;
 
 namespace cohort::cli {
 
+/// What is said of a model's file beside its name.
+struct FileOptions {
+  bool fixed_base = false;             ///< Urdf::fixed
+  bool repair_inertia = false;         ///< ModelEdits::repair_inertia
+  std::string srdf{};                  ///< Urdf::srdf
+  std::vector<std::string> exclude{};  ///< LINK:LINK
+  bool any() const { return fixed_base || repair_inertia || !srdf.empty() || !exclude.empty(); }
+};
+void add_file_options(CLI::App& app, FileOptions& options);
+/// Throws UsageError for what does not go with `file`: it is no URDF, or compiled.
+void check_file_options(const std::string& file, const FileOptions& options);
+
 /// What the file is added to a scene as: Urdf where its content is URDF, whatever its name, otherwise Mjcf.
-/// srdf: Urdf::srdf.
-sim::Morph morph_of(const std::string& file, bool fixed_base, const std::string& srdf = "");
+sim::Morph morph_of(const std::string& file, const FileOptions& options);
 
-/// --fixed-base, --srdf and --exclude.
-void add_morph_options(CLI::App& app, bool& fixed_base, std::string& srdf, std::vector<std::string>& exclude);
-
-/// What --srdf and --exclude are given with: throws UsageError where `file` is no URDF, or compiled.
-void check_exclusions(const std::string& file, const std::string& srdf, const std::vector<std::string>& exclude);
-/// "LINK:LINK" as SceneOptions::exclude has it; throws UsageError for another text.
+/// FileOptions::exclude as SceneOptions::exclude has it; throws UsageError for another text.
 std::vector<std::array<std::string, 2>> exclusions(const std::vector<std::string>& texts);
 
 }  // namespace cohort::cli

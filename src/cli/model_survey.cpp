@@ -208,7 +208,7 @@ int survey_models(const std::filesystem::path& folder, bool compare) {
               : "| model | dofs | batched engine |\n| --- | --- | --- |");
   int runs = 0, compiled = 0;
   for (const std::filesystem::path& file : files) {
-    const sim::Morph morph = morph_of(file.string(), false);
+    const sim::Morph morph = morph_of(file.string(), {});
     const sim::EntityDeclaration entity{"model", morph};
     std::string dofs = "-", verdict, compared = " | | | |";
     const auto without_folder = [&](std::string text) {

@@ -8,6 +8,7 @@
 
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "rank/environment.h"
@@ -55,10 +56,7 @@ int run_predict(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kProgram("cohort-predict", "cohort predict", &run_predict);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort predict", [&] { return cohort::cli::run_predict(std::vector<std::string>(argv + 1, argv + argc)); });
-}

@@ -17,14 +17,18 @@
 #include "cli/parse_arguments.h"
 #include "cli/policy_kinds.h"
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/near_file.h"
 #include "launch/signals.h"
+#include "policy/convention_policy.h"
+#include "policy/libero_convention.h"
 #include "policy/registry.h"
 #include "rank/environment.h"
 #include "serve/policy_server.h"
+#include "serve/server_protocol.h"
 #include "tasks/libero/catalogue.h"
 
 namespace cohort::cli {
@@ -32,7 +36,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct ServeArguments {
-  std::string run, clients = "openpi", libero;
+  std::string run, libero, observations = "own";
   std::vector<std::string> devices{"cpu"};
   std::size_t max_message = 64;  // MiB
   int threads = 0;
@@ -52,6 +56,12 @@ std::vector<std::unique_ptr<policy::Policy>> load(const ServeArguments& argument
   for (const std::string& device : arguments.devices) {
     settings.device = device;
     replicas.push_back(policy::load(arguments.run, settings));
+    if (arguments.observations == "own") continue;
+    try {
+      replicas.back() = policy::answering(arguments.observations, std::move(replicas.back()));
+    } catch (const Error& e) {
+      throw Error(format("{}: {}", arguments.run, e.what()));
+    }
   }
   return replicas;
 }
@@ -75,7 +85,8 @@ void say_what_is_served(const policy::Spec& spec, const ServeArguments& argument
   if (spec.frames > 1)
     std::printf("looks at %lld moments, %lld control steps apart: send those since the last answer stacked\n",
                 static_cast<long long>(spec.frames), static_cast<long long>(spec.stride));
-  std::printf("serving on ws://%s:%d\n", arguments.server.network.host.c_str(), port);
+  std::printf("serving on %s://%s:%d\n", arguments.server.protocol == "vla-eval" ? "vla-eval" : "ws",
+              arguments.server.network.host.c_str(), port);
   std::fflush(stdout);
 }
 
@@ -98,8 +109,8 @@ void serve_until_told(const ServeArguments& arguments, std::vector<std::unique_p
 
 int run_serve(const std::vector<std::string>& words) {
   CLI::App app(
-      "Serves a trained policy to robots and simulators by openpi's policy-server protocol: WebSocket, msgpack, NumPy "
-      "arrays.",
+      "Serves a trained policy to robots and simulators by openpi's policy-server protocol, or vla-eval's: WebSocket, "
+      "msgpack, NumPy arrays.",
       "cohort serve");
   app.footer(
       "  cohort serve outputs/push/latest\n"
@@ -108,7 +119,8 @@ int run_serve(const std::vector<std::string>& words) {
       "encrypted.\n"
       "A client: openpi_client.websocket_client_policy.WebsocketClientPolicy(host, port).infer({name: array, ...}), "
       "or\n"
-      "`cohort evaluate --policy ws://HOST:PORT`.");
+      "`cohort evaluate --policy ws://HOST:PORT`.\n\n" +
+      policy::libero_conventions_help());
   ServeArguments arguments;
   serve::WebSocketServerSettings& network = arguments.server.network;
   app.add_option("RUN", arguments.run, "a run, a folder of checkpoints, or a checkpoint")->required();
@@ -125,11 +137,15 @@ int run_serve(const std::vector<std::string>& words) {
   app.add_option("--seed", arguments.policy.seed, "keys what the policy draws at random")->capture_default_str();
   app.add_option("--control-frequency,--control_frequency", arguments.control_frequency,
                  "Hz at which actions are executed; an RDT that learnt several must be told");
-  app.add_option(
-         "--clients", arguments.clients,
-         "openpi (RoboArena's too), or omnigibson: an action at a time, called action, and no answer to a reset")
+  app.add_option("--protocol,--clients", arguments.server.protocol,
+                 "openpi (RoboArena's too); omnigibson: an action at a time, called action, and no answer to a reset; "
+                 "vla-eval: its runner's, an action for each observation")
       ->capture_default_str()
-      ->check(CLI::IsMember({"openpi", "omnigibson"}));
+      ->check(CLI::IsMember(serve::server_protocol_names()));
+  app.add_option("--observations", arguments.observations,
+                 "what clients send: own, the names that the policy learnt, or LIBERO's as openpi, lerobot or vla-eval "
+                 "send them; see below")
+      ->capture_default_str();
   app.add_option("--max-connections,--max_connections", network.max_connections, "at a time")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
@@ -159,15 +175,11 @@ int run_serve(const std::vector<std::string>& words) {
   if (!arguments.libero.empty()) tasks::libero::set_libero_folder(arguments.libero);
   network.max_message = arguments.max_message << 20;
   if (arguments.control_frequency > 0) arguments.server.control_period = 1 / arguments.control_frequency;
-  if (arguments.clients == "omnigibson") arguments.server.clients = serve::ClientKind::kOmnigibson;
   serve_until_told(arguments, load(arguments));
   return 0;
 }
 
+const TorchProgram kProgram("cohort-serve", "cohort serve", &run_serve);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort serve", [&] { return cohort::cli::run_serve(std::vector<std::string>(argv + 1, argv + argc)); });
-}

@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "rank/environment.h"
+#include "sim/kernels/lane/model_view.h"
 #include "sim/model_file.h"
 #include "sim/scene.h"
 
@@ -53,10 +54,11 @@ void check_together(const SimulateSettings& s) {
                "batched",
                s.contact_capacity));
   }
-  if (s.fixed_base && (s.model.ends_with(".cohort") || !sim::is_urdf(s.model))) {
-    throw UsageError(format("--fixed-base: {} is no URDF file; an MJCF file says itself what is fixed", s.model));
+  if (s.engine == "mujoco" && s.row_space >= 0) {
+    throw UsageError(format("--row-space {}: the engine mujoco has its own solvers; take it away, or --engine batched",
+                            s.row_space));
   }
-  check_exclusions(s.model, s.srdf, s.exclude);
+  check_file_options(s.model, s.file_options);
   if (s.model.empty()) {
     throw UsageError("MODEL is empty: name an MJCF or URDF file, or a compiled .cohort model");
   }
@@ -166,12 +168,16 @@ int run_simulate(const std::vector<std::string>& arguments) {
          "that the model's pairs of geoms can make")
       ->check(whole_number(0, std::numeric_limits<int>::max()))
       ->capture_default_str();
+  app.add_option("--row-space", s.row_space,
+                 "environments with at most so many constraint rows, 0 to 64, are solved for the rows' forces; without "
+                 "it the model and the device decide. Equal numbers give equal bits on a CPU and on a CUDA device")
+      ->check(whole_number(0, sim::kMostRowSpaceRows));
   const CLI::Option* devices_option = app.add_option(
       "--devices", s.devices,
       "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
       "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
-  add_morph_options(app, s.fixed_base, s.srdf, s.exclude);
+  add_file_options(app, s.file_options);
   if (const auto code = parse_arguments(app, without_tuples(arguments))) return *code;
   check_together(s);
   // --devices starts ranks, too.

@@ -107,8 +107,9 @@ int simulate(const SimulateSettings& s) {
   options.first_environment = s.first_env;
   if (s.timestep > 0) options.timestep = s.timestep;
   options.contact_capacity = s.contact_capacity;
+  options.row_space = s.row_space;
   options.report_stops = false;  // count_step() and report_trouble() do
-  options.exclude = exclusions(s.exclude);
+  options.exclude = exclusions(s.file_options.exclude);
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
@@ -117,7 +118,7 @@ int simulate(const SimulateSettings& s) {
   if (s.model.ends_with(".cohort")) {
     scene.build_from_file(s.model, s.n_envs, s.pictures.spacing());
   } else {
-    scene.add_entity(morph_of(s.model, s.fixed_base, s.srdf));
+    scene.add_entity(morph_of(s.model, s.file_options));
     scene.build(s.n_envs, s.pictures.spacing());
   }
   const int keyframe = s.keyframe.empty() ? -1 : scene.info().keyframe(s.keyframe);

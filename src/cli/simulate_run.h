@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <vector>
 
+#include "cli/model_morph.h"
 #include "cli/simulate_pictures.h"
 
 namespace cohort::cli {
@@ -18,9 +18,8 @@ struct SimulateSettings {
   std::int64_t first_env = 0;
   double timestep = 0;
   int contact_capacity = 0;
-  bool fixed_base = false;
-  std::string srdf;                  ///< of a URDF
-  std::vector<std::string> exclude;  ///< LINK:LINK
+  int row_space = -1;  ///< of SceneOptions
+  FileOptions file_options;
   PictureSettings pictures;
   std::string devices;  ///< a process for each
   int local_rank = -1;  ///< of this process under a launcher, for the GPU that it takes

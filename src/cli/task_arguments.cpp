@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/open_episodes.h"
+#include "policy/libero_convention.h"
 #include "record/replay_actor.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
@@ -128,11 +129,11 @@ void TaskArguments::add_to(CLI::App& app) {
   app.add_option(flag("exec-horizon"), policy.exec_horizon,
                  "actions that a diffusion policy, RDT or policy server plays before it looks again; 0: as it was "
                  "trained, or all that the server sends");
-  app.add_option(flag("remote-observations"), policy.remote_observations,
-                 "what a policy server is shown: task, the task's own observations, or openpi-libero, what openpi's "
-                 "LIBERO example sends")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"task", "openpi-libero"}));
+  app.add_option("--observations," + flag("remote-observations"), policy.observations,
+                 "what a policy or policy server is shown: task, the task's own observations, or LIBERO's as openpi, "
+                 "lerobot or vla-eval send them; see below")
+      ->capture_default_str();
+  app.footer(app.get_footer() + (app.get_footer().empty() ? "" : "\n") + policy::libero_conventions_help());
   app.add_option(flag("connect-timeout"), policy.connect_timeout, "s to wait for a policy server that is not there yet")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -186,7 +187,8 @@ Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) :
     if (is_path(who) && !fs::exists(who)) {
       const std::string near = config::nearest(who, {"expert", "random", "zero", "replay"});
       throw Error(format(
-          "--policy {}: neither expert, random, zero, replay:DATA, ws://HOST:PORT, nor a run or checkpoint that is "
+          "--policy {}: neither expert, random, zero, replay:DATA, ws://HOST:PORT, vla-eval://HOST:PORT, nor a run or "
+          "checkpoint that is "
           "there{}",
           who,
           !near.empty()              ? format("; did you mean '{}'?", near)

@@ -1,13 +1,12 @@
 // `cohort train`: the executable cohort-train, which `cohort` becomes.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/settings_help.h"
 #include "cli/subcommand.h"
-#include "cli/train_measure.h"
+#include "cli/torch_program.h"
 #include "cli/train_words.h"
 #include "core/config.h"
 
@@ -72,24 +71,7 @@ int run_train(const std::vector<std::string>& words) {
   return 0;
 }
 
-/// What it was started as, by whoever becomes it (subcommand.h).
-struct Face {
-  const char* program;
-  const char* command;
-  int (*run)(const std::vector<std::string>& words);
-};
-constexpr Face kFaces[] = {{"cohort-estimate", "cohort estimate", run_estimate},
-                           {kMeasureParts, "cohort doctor", run_measure_parts},
-                           {kMeasureRanks, "cohort doctor", run_measure_ranks}};
+const TorchProgram kProgram("cohort-train", "cohort train", &run_train);
 
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  using namespace cohort::cli;
-  const std::string program = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
-  Face face{"cohort-train", "cohort train", run_train};
-  for (const Face& other : kFaces)
-    if (program == other.program) face = other;
-  return run_program(face.command, [&] { return face.run(std::vector<std::string>(argv + 1, argv + argc)); });
-}

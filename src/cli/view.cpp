@@ -1,9 +1,10 @@
-// `cohort view`: the executable cohort-view, which `cohort` becomes. A model, a task or a run in a browser.
+// `cohort view`: the executable cohort-view, which `cohort` becomes. A model, a task, a run or a data set in a browser.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,15 +14,21 @@
 #include "cli/model_morph.h"
 #include "cli/parse_arguments.h"
 #include "cli/policy_kinds.h"
+#include "cli/shown_data.h"
 #include "cli/subcommand.h"
 #include "cli/task_arguments.h"
+#include "cli/torch_program.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/format.h"
+#include "data/open_episodes.h"
 #include "launch/signals.h"
 #include "rl/ppo_policy.h"
 #include "sim/model_file.h"
 #include "tasks/registry.h"
 #include "tasks/shown_scene.h"
+#include "view/data_server.h"
 #include "view/live_server.h"
 #include "view/live_session.h"
 
@@ -33,8 +40,9 @@ namespace fs = std::filesystem;
 struct ViewArguments {
   TaskArguments task;
   std::vector<std::string> policies;
-  std::string control = "hand", engine = "batched", keyframe, srdf;
-  bool fixed_base = false, paused = false;
+  std::string control = "hand", engine = "batched", keyframe, split = "whole";
+  FileOptions file_options;
+  bool paused = false;
   std::uint64_t seed = 0;
   view::LiveServerSettings server;
 };
@@ -58,9 +66,10 @@ bool is_model(const std::string& what) {
   return what.ends_with(".xml") || what.ends_with(".mjcf") || what.ends_with(".urdf") || what.ends_with(".cohort");
 }
 
-void serve(view::LiveSession& session, const ViewArguments& arguments) {
+template <class Server, class Session, class Settings>
+void serve(Session& session, const Settings& settings) {
   launch::SignalPipe signals({SIGINT, SIGTERM});
-  view::LiveServer server(session, arguments.server);
+  Server server(session, settings);
   std::printf("%s: open %s\n", session.title().c_str(), server.address().c_str());
   std::printf("from another machine: ssh -L %d:localhost:%d THIS-MACHINE, then the same address there\n", server.port(),
               server.port());
@@ -69,17 +78,34 @@ void serve(view::LiveSession& session, const ViewArguments& arguments) {
   server.run([&] { return !signals.take().empty(); });
 }
 
+void serve(view::LiveSession& session, const ViewArguments& arguments) {
+  serve<view::LiveServer>(session, arguments.server);
+}
+
+void view_data(const ViewArguments& arguments, const std::string& path) {
+  data::OpenSettings settings;
+  settings.split = arguments.split;
+  settings.on_corrupt = "skip";
+  settings.threads = arguments.task.settings.threads;
+  const auto source = data::open_episodes(path, settings);
+  const auto session = make_data_session(*source, arguments.task.settings.threads);
+  serve<view::DataServer>(
+      *session, view::DataServerSettings{
+                    .host = arguments.server.host, .port = arguments.server.port, .token = arguments.server.token});
+}
+
 void view_model(const ViewArguments& arguments, const std::string& model) {
   sim::SceneOptions options;
   options.engine = sim::parse_engine(arguments.engine);
   options.threads = std::max(1, arguments.task.settings.threads);
   options.seed = arguments.seed;
   options.report_stops = false;
+  options.exclude = exclusions(arguments.file_options.exclude);
   sim::Scene scene(options);
   if (model.ends_with(".cohort")) {
     scene.build_from_file(model, arguments.task.settings.n_envs);
   } else {
-    scene.add_entity(morph_of(model, arguments.fixed_base, arguments.srdf));
+    scene.add_entity(morph_of(model, arguments.file_options));
     scene.build(arguments.task.settings.n_envs);
   }
   for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
@@ -88,16 +114,28 @@ void view_model(const ViewArguments& arguments, const std::string& model) {
   serve(session, arguments);
 }
 
+/// The task for a person: who looks may tell its robots what to do, where it has commands.
+std::unique_ptr<tasks::Task> make_shown_task(ViewArguments& arguments, const std::string& name) {
+  constexpr const char* kByHand = "commands_by_hand";
+  std::vector<std::string>& overrides = arguments.task.settings.overrides;
+  const auto typed = [&](const std::string& word) { return word.starts_with(kByHand); };
+  const tasks::TaskFields fields = tasks::settings_of(name);
+  if (fields != nullptr && fields->has(kByHand) && std::ranges::none_of(overrides, typed))
+    overrides.push_back(format("{}=true", kByHand));
+  auto task = arguments.task.make(name);
+  if (tasks::scene_of(*task) == nullptr)
+    throw Error(format("{} has no scene in three dimensions to view; `cohort evaluate --record-video` films it", name));
+  return task;
+}
+
 void view_task(ViewArguments& arguments, const std::string& name) {
   if (arguments.policies.empty()) arguments.policies = {"random"};
   Actors actors(arguments.policies, arguments.task);
   actors.choose_pictures(arguments.task);
-  const auto task = arguments.task.make(name);
-  if (tasks::scene_of(*task) == nullptr)
-    throw Error(format("{} has no scene in three dimensions to view; `cohort evaluate --record-video` films it", name));
-  const std::vector<NamedActor> of_task = actors.for_task(*task, arguments.task);
+  const auto task = make_shown_task(arguments, name);
+  std::vector<NamedActor> of_task = actors.for_task(*task, arguments.task);
   std::vector<view::TaskSession::Named> named;
-  for (std::size_t i = 0; i < of_task.size(); ++i) named.push_back({actors.titles()[i], of_task[i].actor.get()});
+  for (std::size_t i = 0; i < of_task.size(); ++i) named.push_back({actors.titles()[i], std::move(of_task[i].actor)});
   view::TaskSession session(*task, std::move(named), arguments.seed);
   serve(session, arguments);
 }
@@ -119,13 +157,83 @@ std::vector<std::string> checkpoints_of(const fs::path& run) {
   return out;
 }
 
+/// Who acts of a run: its newest checkpoint, also of those that come while it trains, or one that is chosen.
+class RunActors {
+ public:
+  RunActors(fs::path run, const TaskArguments& arguments) : run_(std::move(run)), arguments_(arguments) {}
+
+  /// Before the task is made.
+  void choose_pictures(TaskArguments& arguments) {
+    const std::vector<std::string> all = checkpoints_of(run_);
+    Actors({all.empty() ? run_.string() : all.front()}, arguments_).choose_pictures(arguments);
+  }
+  void act_in(tasks::Task& task) { task_ = &task; }
+
+  /// All that there are, where that has changed.
+  std::optional<std::vector<view::TaskSession::Named>> look() {
+    std::vector<std::string> there = checkpoints_of(run_);
+    if (there.empty() && known_.empty()) there = {run_.string()};
+    if (there == known_ || there.empty()) return {};
+    std::vector<view::TaskSession::Named> out{{kNewest, actor_of(there.front())}};
+    for (const std::string& path : there) out.push_back({fs::path(path).filename().string(), actor_of(path)});
+    std::erase_if(loaded_, [&](const auto& one) { return std::ranges::find(there, one.first) == there.end(); });
+    known_ = std::move(there);
+    return out;
+  }
+
+ private:
+  static constexpr const char* kNewest = "newest checkpoint";
+  /// The policies that an actor needs, with it.
+  struct Loaded {
+    Actors actors;
+    std::vector<NamedActor> acting;
+  };
+  std::shared_ptr<tasks::Actor> actor_of(const std::string& path) {
+    std::shared_ptr<tasks::Actor>& actor = loaded_[path];
+    if (actor != nullptr) return actor;
+    const auto loaded = std::make_shared<Loaded>(Loaded{Actors({path}, arguments_), {}});
+    loaded->acting = loaded->actors.for_task(*task_, arguments_);
+    actor = {loaded, loaded->acting.front().actor.get()};
+    return actor;
+  }
+
+  fs::path run_;
+  const TaskArguments& arguments_;
+  tasks::Task* task_ = nullptr;
+  std::vector<std::string> known_;
+  std::map<std::string, std::shared_ptr<tasks::Actor>> loaded_;
+};
+
+void view_run(ViewArguments& arguments, const fs::path& what) {
+  const fs::path run = fs::canonical(what);
+  const std::string name = task_of_run(run, arguments.task.settings);
+  RunActors actors(run, arguments.task);
+  actors.choose_pictures(arguments.task);
+  const auto task = make_shown_task(arguments, name);
+  actors.act_in(*task);
+  view::TaskSession session(*task, actors.look().value(), arguments.seed, [&] {
+    try {
+      return actors.look();
+    } catch (const Error& e) {
+      // A checkpoint may go, as newer ones come, between the list and its being read.
+      log::debug("{}", e.what());
+      return std::optional<std::vector<view::TaskSession::Named>>{};
+    }
+  });
+  serve(session, arguments);
+}
+
 int run_view(const std::vector<std::string>& words) {
-  CLI::App app("Shows a model, a task or a run in a browser: it plays, and is turned, picked and moved there.",
-               "cohort view");
+  CLI::App app(
+      "Shows a model, a task, a run or a data set in a browser: it plays, and is turned, picked and moved there.",
+      "cohort view");
   app.footer(
       "  cohort view robot.xml                                    its joints and controls as sliders\n"
       "  cohort view quadruped-velocity --policy outputs/dog/latest --n-envs 16\n"
-      "  cohort view outputs/dog/latest                            its task, and its checkpoints to choose from\n\n"
+      "  cohort view outputs/dog/latest                            its task, and its checkpoints, also while it "
+      "trains\n"
+      "  cohort view demos.hdf5                                    recorded episodes: pictures, curves, what is "
+      "wrong\n\n"
       "The page is served on this machine's loopback address, behind a token. A page in a file, without a server: "
       "--html\n"
       "of cohort simulate, evaluate and collect.");
@@ -133,18 +241,18 @@ int run_view(const std::vector<std::string>& words) {
   app.add_option(
          "WHAT", arguments.task.words,
          "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, and settings of "
-         "it key=value; or a run of PPO")
+         "it key=value; a run of PPO; or a data set, as `cohort data inspect` takes it")
       ->required();
   app.add_option(
       "--policy", arguments.policies,
       "of a task, who acts: expert, random, replay:DATA, a server ws://HOST:PORT, a run or checkpoint; several "
       "are to be chosen from on the page");
+  app.add_option("--split", arguments.split, "of a data set, as `cohort data inspect` takes it")->capture_default_str();
   app.add_option("--control", arguments.control, "of a model: random, zero, hold, or hand: the page's sliders")
       ->check(CLI::IsMember({"random", "zero", "hold", "hand"}))
       ->capture_default_str();
   app.add_option("--keyframe", arguments.keyframe, "of a model: where it begins");
-  app.add_flag("--fixed-base", arguments.fixed_base, "of a URDF: the base link is part of the world");
-  app.add_option("--srdf", arguments.srdf, "of a URDF: the SRDF file whose disable_collisions are left out");
+  add_file_options(app, arguments.file_options);
   app.add_flag("--paused", arguments.paused, "does not play until it is told to");
   app.add_option("--first-seed,--first_seed", arguments.seed, "of the first episode, or of random controls")
       ->capture_default_str();
@@ -168,29 +276,34 @@ int run_view(const std::vector<std::string>& words) {
           format("--policy: {} is a model without a task; a task of it is a file that "
                  "docs/guide/task_files.md describes",
                  what));
+    check_file_options(what, arguments.file_options);
     view_model(arguments, what);
     return 0;
   }
   if (fs::exists(what) && !what.ends_with(".json")) {
-    COHORT_THROW_UNLESS(
-        rl::is_ppo_run(what),
-        "{} is no model and no run of PPO, which names its task; of another run name the task, and the run "
-        "with --policy",
-        what);
-    const std::string task = task_of_run(what, arguments.task.settings);
-    if (arguments.policies.empty()) arguments.policies = checkpoints_of(what);
-    if (arguments.policies.empty()) arguments.policies = {what};
-    view_task(arguments, task);
+    if (!rl::is_ppo_run(what)) {
+      const bool holds_data =
+          std::ranges::any_of(data::formats(), [&](const data::DataFormat& known) { return known.probe(what); });
+      COHORT_THROW_UNLESS(
+          holds_data,
+          "{} is no model, no run of PPO, which names its task, and no data set; of another run name the task, and the "
+          "run with --policy",
+          what);
+      view_data(arguments, what);
+      return 0;
+    }
+    if (arguments.policies.empty()) {
+      view_run(arguments, what);
+      return 0;
+    }
+    view_task(arguments, task_of_run(what, arguments.task.settings));
     return 0;
   }
   view_task(arguments, what);
   return 0;
 }
 
+const TorchProgram kProgram("cohort-view", "cohort view", &run_view);
+
 }  // namespace
 }  // namespace cohort::cli
-
-int main(int argc, char** argv) {
-  return cohort::cli::run_program(
-      "cohort view", [&] { return cohort::cli::run_view(std::vector<std::string>(argv + 1, argv + argc)); });
-}

@@ -26,6 +26,7 @@ struct Observation {
   std::vector<std::int64_t> shape;         ///< (width) of numbers, (height, width, 3) of pictures; -1: any
   bool picture = false;                    ///< uint8; else numbers, float32
   std::vector<std::string> elements = {};  ///< what the numbers are called, where the data say it; else empty
+  bool doubles = false;                    ///< a server is sent them as float64
 };
 
 /// What a policy learnt in, as far as it says so.
@@ -54,7 +55,9 @@ struct Spec {
   bool remembers = false;                    ///< beside those, what it saw before them: it must see every moment
   std::int64_t stride = 1;                   ///< control steps from one of the moments to the next
   double control_frequency = 0;              ///< Hz; 0: it does not know
-  std::string renderer;                      ///< what drew the pictures that it learnt from; empty: not known
+  /// What it asks of whoever shows it observations, by vla-eval's names (observation_params): send_wrist_image.
+  std::map<std::string, bool> wishes;
+  std::string renderer;  ///< what drew the pictures that it learnt from; empty: not known
   LearntTask learnt;
   bool exact = true;  ///< an environment's actions are the same bits whichever others it acts for
 };

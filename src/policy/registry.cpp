@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "policy/convention_policy.h"
 
 namespace cohort::policy {
 namespace {
@@ -38,7 +39,15 @@ bool is_address(const std::string& where) {
 
 std::unique_ptr<Policy> load(const std::string& where, const LoadSettings& settings) {
   const Kind* kind = kind_of(where);
-  if (kind != nullptr) return kind->load(where, settings);
+  if (kind != nullptr) {
+    std::unique_ptr<Policy> policy = kind->load(where, settings);
+    if (settings.observations == "task") return policy;
+    try {
+      return shown_as(settings.observations, std::move(policy));
+    } catch (const Error& e) {
+      throw Error(format("{}: {}", where, e.what()));
+    }
+  }
   std::vector<std::string> names;
   for (const Kind& one : kinds()) names.push_back(one.name);
   throw Error(

@@ -32,7 +32,8 @@ struct LoadSettings {
   bool alone = false;
   double connect_timeout = 120;  ///< s that are waited for a server which loads its policy
   double answer_timeout = 120;   ///< s for a server's answer; the first ones of a server that compiles take long
-  std::string remote_observations = "task";  ///< what a server is shown: task or openpi-libero (serve/remote_policy.h)
+  /// What it is shown: task, or LIBERO's observations by another stack's names (policy/libero_convention.h).
+  std::string observations = "task";
 };
 
 struct Kind {

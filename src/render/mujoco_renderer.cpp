@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/real_at.h"
 #include "render/gl_context.h"
+#include "render/own_looks.h"
 #include "sim/index.h"
 #include "sim/mujoco/handle.h"
 #include "sim/mujoco/library.h"
@@ -85,6 +86,7 @@ class MujocoRenderer final : public Renderer {
     mj::mjr_resizeOffscreen(q.width, q.height, &context_);
     for (std::size_t i = 0; i < q.envs.size(); ++i) {
       const int env = q.envs[i];
+      take_looks(env);
       copy_row(qpos, env, data_->qpos);
       if (model_->nmocap > 0) {
         copy_row(scene_.host_view(sim::Field::kMocapPos), env, data_->mocap_pos);
@@ -97,11 +99,32 @@ class MujocoRenderer final : public Renderer {
       mj::mj_tendon(model_.get(), data_.get());
       LinkPoses poses;
       read_poses(pos, quat, env, poses);
-      draw_one(q, i, eye_of(model(), camera_record(q), poses), lens(q));
+      draw_one(q, i, eye_of(model(), camera_record(q, env), poses), lens(q, env));
     }
   }
 
  private:
+  /// Colours and lights that the environment has of its own, into the model.
+  void take_looks(int env) {
+    const sim::Looks* const looks = scene_.looks_in_use();
+    if (looks == nullptr) return;
+    mjModel& m = *model_;
+    if (looks->has(sim::Look::kGeomRgba)) {
+      // MuJoCo takes a geom's colour before its material's, but for the standard grey.
+      const float* const rgba = looks->of(sim::Look::kGeomRgba, env);
+      std::copy_n(rgba, looks->size(sim::Look::kGeomRgba), m.geom_rgba);
+    }
+    for (int i = 0; i < m.nlight; ++i) {
+      const sim::VisualLight light = own_light(model().lights[at(i)], *looks, i, env);
+      std::copy_n(light.pos.begin(), 3, m.light_pos + 3 * i), std::copy_n(light.pos0.begin(), 3, m.light_pos0 + 3 * i);
+      std::copy_n(light.pos_com0.begin(), 3, m.light_poscom0 + 3 * i);
+      std::copy_n(light.dir.begin(), 3, m.light_dir + 3 * i), std::copy_n(light.dir0.begin(), 3, m.light_dir0 + 3 * i);
+      std::copy_n(light.ambient.begin(), 3, m.light_ambient + 3 * i);
+      std::copy_n(light.diffuse.begin(), 3, m.light_diffuse + 3 * i);
+      std::copy_n(light.specular.begin(), 3, m.light_specular + 3 * i);
+    }
+  }
+
   void draw_one(const Request& q, std::size_t index, const EyeRecord& eye, const LensRecord& v) {
     mjvCamera user;
     mj::mjv_defaultCamera(&user);

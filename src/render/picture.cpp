@@ -9,9 +9,8 @@ namespace cohort::render {
 
 using sim::at;
 
-void Picture::place(const TracedScene& scene, const CameraRecord& camera, const LensRecord& lens,
-                    const LinkPoses& lights, std::span<const LinkPoses> environments) {
-  const SceneRecord& s = scene.record();
+void Picture::place(const SceneRecord& s, const CameraRecord& camera, const LensRecord& lens, const LinkPoses& lights,
+                    std::span<const LinkPoses> environments, std::span<const GeomRecord* const> geoms) {
   FrameRecord& f = frame_;
   EyeRecord eye;
   place_frame(s, camera, lens, PosesOnHost(lights), light_, eye, f);
@@ -21,7 +20,8 @@ void Picture::place(const TracedScene& scene, const CameraRecord& camera, const 
   for (std::size_t i = 0; i < count; ++i) {
     const InstanceSource from = source_of(s, static_cast<int>(i));
     const PosesOnHost poses(environments[at(from.environment)]);
-    span_[i] = place_and_span(s, s.geom[from.geom], lens, eye, f, poses, instance_[i]);
+    span_[i] = place_and_span(s, (geoms.empty() ? s.geom : geoms[at(from.environment)])[from.geom], lens, eye, f, poses,
+                              instance_[i]);
   }
   f.instance = instance_.data(), f.instances = static_cast<int>(count);
   finish_frame(s, instance_.data(), f);

@@ -11,10 +11,11 @@ namespace cohort::render {
 /// Keeps its memory from picture to picture.
 class Picture {
  public:
-  /// environments: those that are in the picture, each where its poses say; camera and lights are placed by `lights`.
+  /// scene: with what the first environment has of its own. environments: those that are in the picture, each where its poses say; camera and lights are placed by `lights`.
   /// A plane without end is the first one's. frame()'s outputs are left null.
-  void place(const TracedScene& scene, const CameraRecord& camera, const LensRecord& lens, const LinkPoses& lights,
-             std::span<const LinkPoses> environments);
+  /// geoms: of each environment, where they look otherwise than the scene's.
+  void place(const SceneRecord& scene, const CameraRecord& camera, const LensRecord& lens, const LinkPoses& lights,
+             std::span<const LinkPoses> environments, std::span<const GeomRecord* const> geoms = {});
   FrameRecord& frame() { return frame_; }
   int tiles() const { return tiles_; }
 

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/thread_team.h"
 #include "render/cpu/tile_runner.h"
+#include "render/own_looks.h"
 #include "render/picture.h"
 #include "render/traced_scene.h"
 #include "sim/index.h"
@@ -44,7 +45,7 @@ class RaycastRenderer final : public Renderer {
         traced_(model(), settings),
         team_(settings.threads) {
     pictures_.resize(at(settings.threads) * kPicturesAThread);
-    poses_.resize(at(settings.threads));
+    poses_.resize(at(settings.threads)), looks_.resize(at(settings.threads));
   }
 
   std::string description() const override { return "raycast"; }
@@ -58,7 +59,8 @@ class RaycastRenderer final : public Renderer {
       const std::size_t count = std::min(pictures_.size(), q.envs.size() - first);
       std::atomic<std::size_t> next{0};
       team_.run([&](int thread) {
-        for (std::size_t i = next++; i < count; i = next++) place(q, first + i, pictures_[i], poses_[at(thread)]);
+        for (std::size_t i = next++; i < count; i = next++)
+          place(q, first + i, pictures_[i], poses_[at(thread)], looks_[at(thread)]);
       });
       draw_tiles(q, count);
     }
@@ -90,14 +92,22 @@ class RaycastRenderer final : public Renderer {
     LinkPoses& first = poses_[0];
     first = environments[0];
     first.pos[0] = {0, 0, 0};
-    pictures_[0].place(traced_, camera_record(q), lens(q), first, environments);
+    const sim::Looks* const looks = scene_.looks_in_use();
+    std::vector<OwnLooks> own(looks == nullptr ? 0 : environments.size());
+    std::vector<const GeomRecord*> geoms;
+    for (std::size_t i = 0; i < own.size(); ++i) geoms.push_back(own[i].of(traced_, model(), *looks, q.envs[i]).geom);
+    const SceneRecord& scene = looks == nullptr ? traced_.record() : own[0].of(traced_, model(), *looks, q.envs[0]);
+    pictures_[0].place(scene, camera_record(q, q.envs[0]), lens(q, q.envs[0]), first, environments, geoms);
     set_outputs(q, 0, pictures_[0].frame());
     draw_tiles(q, 1);
   }
 
-  void place(const Request& q, std::size_t index, Picture& picture, LinkPoses& poses) const {
-    read_poses(pos_, quat_, q.envs[index], poses);
-    picture.place(traced_, camera_record(q), lens(q), poses, {&poses, 1});
+  void place(const Request& q, std::size_t index, Picture& picture, LinkPoses& poses, OwnLooks& own) const {
+    const std::int32_t env = q.envs[index];
+    read_poses(pos_, quat_, env, poses);
+    const sim::Looks* const looks = scene_.looks_in_use();
+    const SceneRecord& scene = looks == nullptr ? traced_.record() : own.of(traced_, model(), *looks, env);
+    picture.place(scene, camera_record(q, env), lens(q, env), poses, {&poses, 1});
     set_outputs(q, index, picture.frame());
   }
 
@@ -118,6 +128,7 @@ class RaycastRenderer final : public Renderer {
   ThreadTeam team_;
   std::vector<Picture> pictures_;
   std::vector<LinkPoses> poses_;  ///< of each thread
+  std::vector<OwnLooks> looks_;   ///< likewise
   ArrayView pos_, quat_;
 };
 

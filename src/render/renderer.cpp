@@ -10,6 +10,7 @@
 #include "core/real_at.h"
 #include "render/cuda/raycast.h"
 #include "render/mujoco_renderer.h"
+#include "render/own_looks.h"
 #include "render/raycast_renderer.h"
 #include "sim/index.h"
 
@@ -427,12 +428,20 @@ LinkPoses Renderer::poses_of(int env) {
   return poses;
 }
 
-CameraRecord Renderer::camera_record(const Request& request) const {
-  return record_of(views_[at(request.camera)]);
+sim::VisualCamera Renderer::camera_of(const Request& request, std::int32_t env) const {
+  const sim::VisualCamera& camera = views_[at(request.camera)];
+  const sim::Looks* const looks = scene_.looks_in_use();
+  // Those that were added here are nobody's own.
+  if (looks == nullptr || at(request.camera) >= model_->cameras.size()) return camera;
+  return own_camera(camera, *looks, request.camera, env);
 }
 
-LensRecord Renderer::lens(const Request& request) const {
-  const sim::VisualCamera& camera = views_[at(request.camera)];
+CameraRecord Renderer::camera_record(const Request& request, std::int32_t env) const {
+  return record_of(camera_of(request, env));
+}
+
+LensRecord Renderer::lens(const Request& request, std::int32_t env) const {
+  const sim::VisualCamera camera = camera_of(request, env);
   LensRecord v{};
   v.width = request.width, v.height = request.height;
   v.near = model_->near, v.far = model_->far;
@@ -465,7 +474,8 @@ std::unique_ptr<Renderer> make_renderer(sim::Scene& scene, const RendererSetting
   COHORT_THROW_UNLESS(settings.samples >= -1, "samples is {}: -1 (from the model), 0 (none) or more", settings.samples);
   if (settings.kind == "raycast") {
     RendererSettings chosen = settings;
-    if (!chosen.device) chosen.device = scene.options().device;
+    // What environments have of their own is in host memory.
+    if (!chosen.device) chosen.device = scene.looks_in_use() != nullptr ? DeviceId{} : scene.options().device;
     if (chosen.device->kind == DeviceKind::kCuda) return make_cuda_raycast_renderer(scene, chosen);
     COHORT_THROW_UNLESS(chosen.device->kind == DeviceKind::kCpu,
                         "the renderer raycast draws on cpu or on a CUDA device, not on {}", to_string(*chosen.device));

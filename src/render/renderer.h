@@ -149,8 +149,10 @@ class Renderer {
 
   /// Of environment `env`, from the views that `draw` took of the scene.
   static void read_poses(const ArrayView& pos, const ArrayView& quat, int env, LinkPoses& to);
-  CameraRecord camera_record(const Request& request) const;
-  LensRecord lens(const Request& request) const;
+  /// As the environment has the camera.
+  CameraRecord camera_record(const Request& request, std::int32_t env) const;
+  LensRecord lens(const Request& request, std::int32_t env) const;
+  sim::VisualCamera camera_of(const Request& request, std::int32_t env) const;
   /// Of a view's row and column, float or double.
   /// Puts an environment where Scene::environment_offset() says.
   void move_to_offset(int env, LinkPoses& poses) const;

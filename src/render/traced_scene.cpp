@@ -91,22 +91,33 @@ void TracedScene::add_links_and_lights(const sim::VisualModel& model) {
   for (const sim::VisualLight& light : model.lights) {
     const std::size_t most = at(kMostLights - record_.headlight);
     if (!light.active || light.kind == sim::VisualLight::Kind::kImage || lights_.size() == most) continue;
-    LightSource& l = lights_.emplace_back();
-    l.mount = mount_of(light.tracking), l.link = light.link, l.target = light.target;
-    std::copy_n(light.pos.begin(), 3, l.pos), std::copy_n(light.dir.begin(), 3, l.dir);
-    std::copy_n(light.pos0.begin(), 3, l.pos0), std::copy_n(light.pos_com0.begin(), 3, l.pos_com0);
-    std::copy_n(light.dir0.begin(), 3, l.dir0);
-    LightRecord& r = l.record;
-    r.directional = light.kind == sim::VisualLight::Kind::kDirectional;
-    r.shadow = light.casts_shadow;
-    std::copy_n(light.attenuation.begin(), 3, r.attenuation);
-    const bool cone = light.kind == sim::VisualLight::Kind::kSpot && light.cutoff <= 90;
-    r.cos_cutoff = cone ? f32(std::cos(static_cast<double>(light.cutoff) * std::numbers::pi / 180)) : -2;
-    r.exponent = light.exponent;
-    std::copy_n(light.ambient.begin(), 3, r.ambient);
-    std::copy_n(light.diffuse.begin(), 3, r.diffuse);
-    std::copy_n(light.specular.begin(), 3, r.specular);
+    lights_.push_back(light_record(light));
+    light_sources_.push_back(static_cast<int>(&light - model.lights.data()));
   }
+}
+
+void set_colour(InstanceRecord& r, const float* rgba) {
+  r.transparent = rgba[3] < kOpaque;
+  std::copy_n(rgba, 4, r.rgba);
+}
+
+LightSource light_record(const sim::VisualLight& light) {
+  LightSource l{};
+  l.mount = mount_of(light.tracking), l.link = light.link, l.target = light.target;
+  std::copy_n(light.pos.begin(), 3, l.pos), std::copy_n(light.dir.begin(), 3, l.dir);
+  std::copy_n(light.pos0.begin(), 3, l.pos0), std::copy_n(light.pos_com0.begin(), 3, l.pos_com0);
+  std::copy_n(light.dir0.begin(), 3, l.dir0);
+  LightRecord& r = l.record;
+  r.directional = light.kind == sim::VisualLight::Kind::kDirectional;
+  r.shadow = light.casts_shadow;
+  std::copy_n(light.attenuation.begin(), 3, r.attenuation);
+  const bool cone = light.kind == sim::VisualLight::Kind::kSpot && light.cutoff <= 90;
+  r.cos_cutoff = cone ? f32(std::cos(static_cast<double>(light.cutoff) * std::numbers::pi / 180)) : -2;
+  r.exponent = light.exponent;
+  std::copy_n(light.ambient.begin(), 3, r.ambient);
+  std::copy_n(light.diffuse.begin(), 3, r.diffuse);
+  std::copy_n(light.specular.begin(), 3, r.specular);
+  return l;
 }
 
 void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom, const RendererSettings& settings) {
@@ -118,8 +129,7 @@ void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom
   r.shape = static_cast<int>(geom.shape == sim::VisualShape::kHeightField ? sim::VisualShape::kMesh : geom.shape);
   r.id = geom.id;
   r.casts_shadow = geom.casts_shadow;
-  r.transparent = geom.rgba[3] < kOpaque;
-  std::copy(geom.rgba.begin(), geom.rgba.end(), r.rgba);
+  set_colour(r, geom.rgba.data());
   sim::VisualMaterial material;
   if (geom.material >= 0) material = model.materials[at(geom.material)];
   r.emission = material.emission, r.specular = material.specular, r.exponent = material.shininess * 128;

@@ -10,6 +10,10 @@
 
 namespace cohort::render {
 
+/// red, green, blue, alpha.
+void set_colour(InstanceRecord& r, const float* rgba);
+LightSource light_record(const sim::VisualLight& light);
+
 class TracedScene {
  public:
   TracedScene(const sim::VisualModel& model, const RendererSettings& settings);
@@ -20,6 +24,8 @@ class TracedScene {
   const SceneRecord& record() const { return record_; }
   /// Of each of its geoms, the place in VisualModel::geoms.
   const std::vector<int>& sources() const { return sources_; }
+  /// Of each of its lights, the place in VisualModel::lights.
+  const std::vector<int>& light_sources() const { return light_sources_; }
   /// What its pointers lead to. Of meshes that nothing shows there is none, and their records are empty.
   const std::vector<TracedTexture>& textures() const { return textures_; }
   const std::vector<TextureRecord>& texture_records() const { return texture_records_; }
@@ -38,6 +44,7 @@ class TracedScene {
   std::vector<int> ended_;
   std::vector<LinkRecord> links_;
   std::vector<LightSource> lights_;
+  std::vector<int> light_sources_;
   std::vector<TracedTexture> textures_;
   std::vector<TextureRecord> texture_records_;
   std::vector<std::unique_ptr<TracedMesh>> meshes_;  ///< the model's, then its height fields

@@ -166,6 +166,7 @@ class MsgpackReader {
 
 class MsgpackWriter {
  public:
+  explicit MsgpackWriter(ArrayKeys keys) : keys_(keys) {}
   std::string out;
 
   void write(const Value& value) {
@@ -212,15 +213,16 @@ class MsgpackWriter {
     out += v;
   }
   void put(const Bytes& v) { bytes(v.data); }
+  void array_key(const std::string& name) { keys_ == ArrayKeys::kTexts ? put(name) : bytes(name); }
   void put(const NumpyArray& v) {
     head(4, 0x80, 16, 0, 0xde, 0xdf);
-    bytes("__ndarray__");
+    array_key("__ndarray__");
     put(true);
-    bytes("data");
+    array_key("data");
     bytes(v.data);
-    bytes("dtype");
+    array_key("dtype");
     put(v.dtype);
-    bytes("shape");
+    array_key("shape");
     head(v.shape.size(), 0x90, 16, 0, 0xdc, 0xdd);
     for (const std::int64_t n : v.shape) put(n);
   }
@@ -235,6 +237,8 @@ class MsgpackWriter {
       write(entry.value);
     }
   }
+
+  ArrayKeys keys_;
 };
 
 }  // namespace
@@ -243,8 +247,8 @@ Value unpack(std::string_view bytes) {
   return MsgpackReader(bytes).read_message();
 }
 
-std::string pack(const Value& value) {
-  MsgpackWriter writer;
+std::string pack(const Value& value, ArrayKeys keys) {
+  MsgpackWriter writer(keys);
   writer.write(value);
   return std::move(writer.out);
 }

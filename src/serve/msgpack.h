@@ -5,6 +5,7 @@
 ///
 /// A reader of its own, because nlohmann::json takes no keys of bytes.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ inline constexpr std::size_t kMaxValues = 100'000;
 /// (extensions, keys that are no texts), more than kMaxDepth or kMaxValues, arrays whose bytes do not fit their shape.
 Value unpack(std::string_view bytes);
 
-std::string pack(const Value& value);
+/// The type of an array's keys: openpi's clients write and read bytes, vla-eval's texts.
+enum class ArrayKeys : std::uint8_t { kBytes, kTexts };
+
+std::string pack(const Value& value, ArrayKeys keys = ArrayKeys::kBytes);
 
 }  // namespace cohort::serve

@@ -30,6 +30,8 @@ struct Request {
   std::optional<std::uint64_t> seed;  ///< of that episode ("seed")
   std::optional<std::string> prompt;
   bool roboarena = false;      ///< it has an "endpoint": answers have RoboArena's form
+  bool greeting = false;       ///< it only says who the client is (vla-eval's hello)
+  std::int64_t sequence = 0;   ///< vla-eval's number of the message, which its answer repeats
   std::vector<Moment> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
   bool robots = false;         ///< the frames are of as many robots at one moment, not of one robot at several
 };
@@ -50,7 +52,7 @@ Value metadata_of(const policy::Spec& info);
 
 /// What a server's metadata say of its policy; empty where they are of another form.
 struct ServerInfo {
-  bool cohort = false;  ///< it is `cohort serve`: "reset" and "seed" are understood
+  bool cohort = false;  ///< it is `cohort serve` by openpi's protocol: "reset" and "seed" are understood
   policy::Spec policy;  ///< observations empty, width and chunk 0: not said
 };
 /// Throws Error for metadata of `cohort serve` that are damaged.

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
-#include "serve/msgpack.h"
 
 namespace cohort::serve {
 namespace {
@@ -39,27 +39,28 @@ std::unique_ptr<WebSocketClient> connect_when_there(const std::shared_ptr<Client
   }
 }
 
-std::string first_lines(const std::string& text) {
-  constexpr std::size_t kMost = 2000;
-  return text.size() <= kMost ? text : "..." + text.substr(text.size() - kMost);  // a traceback's end says most
-}
-
 }  // namespace
 
 PolicyClient::PolicyClient(const std::shared_ptr<ClientThread>& thread, const std::string& url,
                            const ClientSettings& settings)
-    : url_(url), settings_(settings), client_(connect_when_there(thread, parse_url(url), settings.connect_timeout)) {
+    : url_(url),
+      settings_(settings),
+      client_(connect_when_there(thread, parse_url(url), settings.connect_timeout)),
+      protocol_(client_protocol(parse_url(url))) {
   try {
-    const WebSocketClient::Message message = client_->receive(settings.connect_timeout);
-    COHORT_THROW_UNLESS(!message.is_text, "it answers: {}", first_lines(message.bytes));
-    info_ = server_info(unpack(message.bytes));
+    info_ = protocol_->greet(*client_, settings.connect_timeout);
   } catch (const Error& e) {
-    throw Error(format("{}: it has not said what it serves, as openpi's servers do on connection: {}", url_, e.what()));
+    throw Error(format("{}: it has not said what it serves, as {} servers do on connection: {}", url_,
+                       parse_url(url).scheme == "ws" ? "openpi's" : "vla-eval's", e.what()));
   }
 }
 
-void PolicyClient::ask(const Map& observation) {
-  client_->send(pack({observation}));
+void PolicyClient::begin(const std::string& instruction, std::uint64_t seed) {
+  protocol_->begin(*client_, instruction, seed);
+}
+
+void PolicyClient::ask(Map observation, const std::string& instruction) {
+  client_->send(protocol_->observation(std::move(observation), instruction));
 }
 
 Chunk PolicyClient::answer(std::int64_t width) {
@@ -70,12 +71,11 @@ Chunk PolicyClient::answer(std::int64_t width) {
     throw Error(format("{}: {}. Look at the server's own log; --answer-timeout says how long an answer may take", url_,
                        e.what()));
   }
-  COHORT_THROW_UNLESS(!message.is_text, "{} refuses the observation: {}", url_, first_lines(message.bytes));
   Value value;
   try {
-    value = unpack(message.bytes);
+    value = protocol_->actions(message);
   } catch (const Error& e) {
-    throw Error(format("{}: its answer cannot be read: {}", url_, e.what()));
+    throw Error(format("{}: {}", url_, e.what()));
   }
   const Value* actions = &value;
   for (const char* name : {"action", "actions"})

@@ -1,8 +1,9 @@
-/// A policy in another process or on another machine, behind openpi's protocol: openpi's own server, `cohort serve`, and
-/// what else speaks it.
+/// A policy in another process or on another machine: openpi's own server, `cohort serve`, a model server of vla-eval, and
+/// what else speaks their protocols (serve/client_protocol.h).
 ///
 ///   PolicyClient policy(thread, "ws://10.0.0.7:8000", {});
-///   policy.ask({{"observation/state", {state}}, {"prompt", {text}}});
+///   policy.begin("close the drawer", /*seed=*/7);
+///   policy.ask({{"observation/state", {state}}}, "close the drawer");
 ///   const Chunk chunk = policy.answer(7);                       // throws where an action has another width
 #pragma once
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/client_protocol.h"
 #include "serve/observation.h"
 #include "serve/value.h"
 #include "serve/websocket_client.h"
@@ -35,7 +37,10 @@ class PolicyClient {
 
   const ServerInfo& info() const { return info_; }
 
-  void ask(const Map& observation);
+  /// A connection holds one episode only.
+  bool one_episode() const { return protocol_->one_episode(); }
+  void begin(const std::string& instruction, std::uint64_t seed);
+  void ask(Map observation, const std::string& instruction);
   /// Of the last ask(): {"actions": (rows, width)} or one row (width), OmniGibson's "action", or RoboArena's bare array.
   /// Throws Error naming the server: its own error, none within the time, the end of the connection, actions of another
   /// width or that are not finite.
@@ -46,6 +51,7 @@ class PolicyClient {
   ClientSettings settings_;
   ServerInfo info_;
   std::unique_ptr<WebSocketClient> client_;
+  std::unique_ptr<ClientProtocol> protocol_;
 };
 
 }  // namespace cohort::serve

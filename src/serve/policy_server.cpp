@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/fnv.h"
 #include "core/log.h"
-#include "serve/msgpack.h"
 #include "serve/observation.h"
+#include "serve/server_protocol.h"
 
 namespace cohort::serve {
 namespace {
@@ -69,7 +69,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
     std::thread thread;
   };
 
-  Impl(std::vector<std::unique_ptr<policy::Policy>> policies, const PolicyServerSettings& wanted) : settings(wanted) {
+  Impl(std::vector<std::unique_ptr<policy::Policy>> policies, const PolicyServerSettings& wanted)
+      : settings(wanted), protocol(server_protocol(wanted.protocol)) {
     COHORT_CHECK(!policies.empty(), "no policy is to be served");
     for (auto& policy : policies) {
       policy->session(session_settings());  // what is wrong with it is told before anybody connects
@@ -78,9 +79,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
     policy::Spec spec = replicas.front().policy->spec();
     if (settings.control_period > 0 && spec.control_frequency == 0)
       spec.control_frequency = 1 / settings.control_period;
-    metadata = pack(metadata_of(spec));
+    greeting = protocol->greeting(spec);
     network = std::make_unique<WebSocketServer>(settings.network, *this);
     for (Replica& replica : replicas) replica.thread = std::thread([this, &replica] { work(replica); });
+  }
+
+  /// GET /health: where vla-eval's harness looks whether a server is ready.
+  std::optional<HttpAnswer> answer(const HttpRequest& request) override {
+    if (request.target == "/health") return HttpAnswer{200, "application/json", "{\"status\": \"ok\"}\n"};
+    return {};
   }
 
   // In the network's thread, which may be quicker than this constructor: the network itself is for the replicas' threads.
@@ -92,7 +99,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
       log::info("client {} ({}) has connected; {} now", client, peer, waiting.size());
     }
     add({Job::Kind::kOpened, client, peer});
-    return metadata;
+    return greeting;
   }
   void message(std::uint64_t client, std::string bytes, bool is_text) override {
     if (is_text)
@@ -101,7 +108,10 @@ struct PolicyServer::Impl final : WebSocketHandler {
                   "packs them"});
     {
       const std::lock_guard lock(mutex);
-      if (++waiting[client] <= kMostWaiting) return add_locked({Job::Kind::kMessage, client, std::move(bytes)});
+      if (waiting[client] < kMostWaiting) {
+        ++waiting[client];
+        return add_locked({Job::Kind::kMessage, client, std::move(bytes)});
+      }
     }
     add({Job::Kind::kRefused, client,
          format("more than {} messages without waiting for their answers: wait for each answer before the next message",
@@ -132,17 +142,19 @@ struct PolicyServer::Impl final : WebSocketHandler {
       if (stopping) return;
       Job job = std::move(replica.jobs.front());
       replica.jobs.pop_front();
-      const bool gone = job.kind == Job::Kind::kMessage && !waiting.contains(job.client);
+      if (job.kind == Job::Kind::kMessage && !waiting.contains(job.client)) continue;  // it has gone
       lock.unlock();
-      if (gone) continue;
       try {
         if (job.kind == Job::Kind::kOpened) welcome(replica, job);
         if (job.kind == Job::Kind::kMessage) take(replica, job);
-        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, job.text);
+        if (job.kind == Job::Kind::kRefused) refuse(replica, job.client, nullptr, job.text);
         if (job.kind == Job::Kind::kClosed) part(replica, job);
       } catch (const std::exception& e) {  // one client's trouble is not that of the others
-        refuse(replica, job.client, e.what());
+        refuse(replica, job.client, job.kind == Job::Kind::kMessage ? &job.text : nullptr, e.what());
       }
+      if (job.kind != Job::Kind::kMessage) continue;
+      lock.lock();
+      if (const auto count = waiting.find(job.client); count != waiting.end()) --count->second;
     }
   }
 
@@ -226,21 +238,24 @@ struct PolicyServer::Impl final : WebSocketHandler {
     const auto found = replica.clients.find(job.client);
     if (found == replica.clients.end()) return;  // its error has been told
     answer(*replica.policy, found->second, job);
-    const std::lock_guard lock(mutex);
-    if (const auto count = waiting.find(job.client); count != waiting.end()) --count->second;
   }
 
-  void refuse(Replica& replica, std::uint64_t id, const std::string& why) {
+  /// `message`: the one that is wrong, behind which a protocol may go on; null: the client itself does wrong.
+  void refuse(Replica& replica, std::uint64_t id, const std::string* message, const std::string& why) {
     const auto found = replica.clients.find(id);
     if (found == replica.clients.end()) return;
     log::warning("client {} ({}): {}", id, found->second.peer, why);
+    if (const auto told = message != nullptr ? protocol->error(*message, why) : std::nullopt) {
+      found->second.rest.clear();
+      return network->send(id, *told);
+    }
     network->fail(id, why);
     replica.clients.erase(found);
   }
 
   void answer(const policy::Policy& policy, Client& client, const Job& job) {
     const policy::Spec& info = policy.spec();
-    const Request request = read_request(unpack(job.text), info);
+    const Request request = protocol->read(job.text, info);
     if (request.reset) {
       begin(client, request.seed.value_or(client.episodes));
       ++client.episodes;
@@ -250,10 +265,9 @@ struct PolicyServer::Impl final : WebSocketHandler {
     }
     if (request.prompt) client.prompt = *request.prompt, client.told = true;
     if (request.frames.empty()) {
-      if (request.roboarena)
-        network->send_text(job.client, "reset successful");
-      else if (settings.clients == ClientKind::kOpenpi)
-        network->send(job.client, pack({Map{{"reset", {true}}}}));
+      if (std::optional<Reply> reply = protocol->acknowledge(request, info))
+        reply->text ? network->send_text(job.client, std::move(reply->bytes))
+                    : network->send(job.client, std::move(reply->bytes));
       return;
     }
     COHORT_THROW_UNLESS(!info.instructed || (client.told && !client.prompt.empty()),
@@ -264,8 +278,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
     if (client.tally.requests == 0) look_at_sizes(info, request.frames.back(), job.client);
     const auto begin = Clock::now();
     const auto width = static_cast<std::size_t>(info.action_width);
-    const bool one_by_one = settings.clients == ClientKind::kOmnigibson;
-    const bool alone = one_by_one || request.roboarena;
+    const bool one_by_one = protocol->one_by_one();
+    const bool alone = !protocol->several_robots(request);
     const bool robots_asked = request.robots && !(alone && request.frames.size() == 1);
     COHORT_THROW_UNLESS(!robots_asked || !alone,
                         "the observations have a dimension more than those of one robot: this client's protocol "
@@ -300,12 +314,7 @@ struct PolicyServer::Impl final : WebSocketHandler {
                              : float_array({rows, info.action_width}, client.rest);
       client.rest.clear();
     }
-    if (request.roboarena) return network->send(job.client, pack({std::move(actions)}));
-    Map timing{{"infer_ms", {infer_ms}}};
-    if (client.last_total_ms) timing.push_back({"prev_total_ms", {*client.last_total_ms}});
-    network->send(
-        job.client,
-        pack({Map{{one_by_one ? "action" : "actions", {std::move(actions)}}, {"server_timing", {std::move(timing)}}}}));
+    network->send(job.client, protocol->answer(request, std::move(actions), {infer_ms, client.last_total_ms}));
     client.last_total_ms = milliseconds_since(job.came);
   }
 
@@ -358,7 +367,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
 
   PolicyServerSettings settings;
   std::deque<Replica> replicas;  // sessions before their policies: Replica's members in reverse
-  std::string metadata;
+  std::unique_ptr<const ServerProtocol> protocol;
+  std::string greeting;
 
   std::mutex mutex;  // of what follows, and of the replicas' jobs
   std::condition_variable changed;

@@ -1,5 +1,5 @@
-/// Serves any policy (policy/policy.h) to openpi's clients: WebSocket, msgpack, NumPy arrays. The protocol is that of openpi's
-/// src/openpi/serving/websocket_policy_server.py and openpi_client/websocket_client_policy.py.
+/// Serves any policy (policy/policy.h) over a WebSocket with msgpack and NumPy arrays, by openpi's protocol or another one
+/// (serve/server_protocol.h).
 ///
 ///   PolicyServer server(std::move(replicas), {.network = {.host = "0.0.0.0", .port = 8000}});
 ///   while (...) log::info("{}", server.rates());      // it serves in threads of its own
@@ -8,15 +8,11 @@
 /// Observations of N robots with one more dimension in front are answered by actions with one more, (N, chunk, width), where
 /// the policy looks at one moment and remembers nothing.
 ///
-/// On connection the client gets at once, whoever else is being answered, the metadata (serve/observation.h), then for each of its messages
-/// {"actions": (chunk, width) float32, "server_timing": {"infer_ms", "prev_total_ms"}}. What is wrong with a message is told in a
-/// text, behind which the connection ends. Each connection has a session of its own: frames and memory of one client are never
-/// those of another. Its episodes are numbered 0, 1, ..., and the number keys what is drawn at random, unless it says "seed".
-///
-/// Of clients in the wild: a message {"reset": True} without observations begins an episode and is answered with
-/// {"reset": True}; RoboArena's (roboarena/policy_server.py) "endpoint": "reset" with the text "reset successful", and its
-/// "infer" with the bare array; OmniGibson's (omnigibson/learning/utils/network_utils.py) are served with
-/// ClientKind::kOmnigibson: {"action": (width)} one at a time, and no answer to a reset.
+/// By openpi's, the client gets the metadata (serve/observation.h) on connection, whoever else is being answered, then for each
+/// of its messages {"actions": (chunk, width) float32, "server_timing": {"infer_ms", "prev_total_ms"}}. What is wrong with a
+/// message is told as the protocol tells it. Each connection has a session of its own: frames and memory of one client are
+/// never those of another. Its episodes are numbered 0, 1, ..., and the number keys what is drawn at random, unless it says
+/// "seed".
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,11 +24,9 @@
 
 namespace cohort::serve {
 
-enum class ClientKind : std::uint8_t { kOpenpi, kOmnigibson };
-
 struct PolicyServerSettings {
   WebSocketServerSettings network;
-  ClientKind clients = ClientKind::kOpenpi;
+  std::string protocol = "openpi";  ///< openpi, omnigibson or vla-eval
   double control_period = 0;  ///< s between the actions that are executed, for policies that must know it; 0: not known
 };
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "serve/libero_observations.h"
 #include "serve/policy_client.h"
 #include "serve/server_url.h"
 
@@ -43,7 +42,10 @@ Map message_of(const std::vector<policy::Observation>& observations, const polic
                                      all.span<std::uint8_t>().subspan(i * bytes, bytes))}});
     } else {
       const auto count = static_cast<std::size_t>(o.shape[0]);
-      message.push_back({o.name, {float_array({o.shape[0]}, frame.low_dim.subspan(next, count))}});
+      const std::span<const float> numbers = frame.low_dim.subspan(next, count);
+      message.push_back({o.name,
+                         {o.doubles ? double_array({o.shape[0]}, std::vector<double>(numbers.begin(), numbers.end()))
+                                    : float_array({o.shape[0]}, numbers)}});
       next += count;
     }
   }
@@ -58,10 +60,7 @@ class RemotePolicy final : public policy::Policy {
         thread_(make_client_thread()),
         first_(connect()),
         cohort_(first_->info().cohort),
-        libero_(settings.remote_observations == "openpi-libero"),
         spec_(first_->info().policy) {
-    COHORT_THROW_UNLESS(libero_ || settings.remote_observations == "task",
-                        "--remote-observations {}: task and openpi-libero are known", settings.remote_observations);
     COHORT_THROW_UNLESS(!cohort_ || settings.exec_horizon <= spec_.chunk,
                         "--exec-horizon {}: {} gives {} actions at a time; take no more, or start the server with more "
                         "(`cohort serve --exec-horizon`)",
@@ -69,16 +68,7 @@ class RemotePolicy final : public policy::Policy {
     spec_.identity = url;
     if (!spec_.summary.empty()) spec_.identity += ", " + spec_.summary;
     if (settings.exec_horizon > 0) spec_.identity += format(", {} actions of an answer", settings.exec_horizon);
-    spec_.all_numbers = spec_.all_pictures = !cohort_ && !libero_;
-    if (!libero_) return;
-    spec_.observations = libero_observations();
-    spec_.renderer.clear();
-    spec_.lacking =
-        ": --remote-observations openpi-libero sends what LIBERO's tasks show, and this is none of LIBERO's tasks; "
-        "leave "
-        "the flag out to send the task's own observations";
-    spec_.learnt.settings = {{"warmup_steps", format("{}", kLiberoWait)}};
-    spec_.learnt.remedy = "protocol=lerobot has them";
+    spec_.all_numbers = spec_.all_pictures = !cohort_;
   }
 
   const policy::Spec& spec() const override { return spec_; }
@@ -102,10 +92,9 @@ class RemotePolicy final : public policy::Policy {
         const auto at = static_cast<std::size_t>(environments[i]);
         if (at >= clients_.size()) clients_.resize(at + 1);
         Client& client = clients_[at];
-        // A new connection is a new episode, whatever the server.
-        if (client.connection && !policy_.cohort_ && !client.fresh) client.connection.reset();
+        if (client.connection && client.connection->one_episode() && !client.fresh) client.connection.reset();
         if (!client.connection) client.connection = policy_.first_ ? std::move(policy_.first_) : policy_.connect();
-        client.seed = seeds[i];
+        client.connection->begin(instruction, seeds[i]);
         client.instruction = instruction;
         client.fresh = true;
         client.moments.clear();
@@ -117,7 +106,7 @@ class RemotePolicy final : public policy::Policy {
       for (std::size_t i = 0; i < n; ++i) {
         Client& client = clients_.at(static_cast<std::size_t>(environments[i]));
         if (i < frame.instructions.size() && !frame.instructions[i].empty()) client.instruction = frame.instructions[i];
-        client.moments.push_back(policy_.libero_ ? libero_message(frame, i) : message_of(observations_, frame, n, i));
+        client.moments.push_back(message_of(observations_, frame, n, i));
       }
     }
 
@@ -135,7 +124,6 @@ class RemotePolicy final : public policy::Policy {
    private:
     struct Client {  ///< of an environment
       std::unique_ptr<PolicyClient> connection;
-      std::uint64_t seed = 0;
       std::string instruction;
       bool fresh = true;         ///< its episode's first answer is still to come
       std::vector<Map> moments;  ///< seen since the last answer
@@ -144,12 +132,7 @@ class RemotePolicy final : public policy::Policy {
     void ask(Client& client) const {
       Map message = client.moments.size() == 1 ? std::move(client.moments.front()) : stack(client.moments);
       client.moments.clear();
-      message.push_back({"prompt", {client.instruction}});
-      if (policy_.cohort_ && client.fresh) {
-        message.push_back({"reset", {true}});
-        message.push_back({"seed", {client.seed}});
-      }
-      client.connection->ask(message);
+      client.connection->ask(std::move(message), client.instruction);
     }
 
     std::vector<float> answer(Client& client) const {
@@ -178,7 +161,7 @@ class RemotePolicy final : public policy::Policy {
   policy::LoadSettings settings_;
   std::shared_ptr<ClientThread> thread_;
   std::unique_ptr<PolicyClient> first_;  ///< whose metadata were read; the first environment takes it
-  bool cohort_, libero_;
+  bool cohort_;
   policy::Spec spec_;
 };
 
@@ -189,7 +172,10 @@ std::unique_ptr<policy::Policy> connect_policy(const std::string& url, const pol
 }
 
 void register_remote_policies() {
-  policy::register_kind({.name = "ws://HOST:PORT", .address = true, .claims = is_server_url, .load = connect_policy});
+  policy::register_kind({.name = "ws://HOST:PORT, vla-eval://HOST:PORT",
+                         .address = true,
+                         .claims = is_server_url,
+                         .load = connect_policy});
 }
 
 }  // namespace cohort::serve

@@ -10,7 +10,7 @@
 
 namespace cohort::sim {
 
-int choose_row_space(const Model& model, int wanted) {
+int choose_row_space(const Model& model, int wanted, DeviceKind device) {
   COHORT_THROW_UNLESS(wanted <= kMostRowSpaceRows, "a row space of {} rows: {} is the most", wanted, kMostRowSpaceRows);
   // The accelerations are the smaller unknown where the factor of the inertia matrix is cheap and environments of a
   // block have the same constraints. Trees of six dofs, a single free body, are always better off with them; larger
@@ -33,6 +33,7 @@ int choose_row_space(const Model& model, int wanted) {
     const bool differ = products >= kLeastProductsPerDof * v.nv && 2 * v.npair >= v.nv;
     if (v.option.iterations < kLeastIterations || !(large || differ)) return 0;
     wanted = large ? kMostRowSpaceRows : kRowsOfSmallTrees;
+    if (device == DeviceKind::kCuda) wanted = std::min(wanted, kMostDeviceRows);
   }
   int rows = v.nfriction + 2 * v.nlimit;
   for (const EqualityRecord& e : model.equality) rows += equality_dim(e);
@@ -68,9 +69,10 @@ int choose_contact_capacity(const Model& model, int wanted) {
   return capacity;
 }
 
-ModelView planned_view(const Model& model, int row_space, int contact_capacity, const FieldSet& step_leaves) {
+ModelView planned_view(const Model& model, int row_space, int contact_capacity, const FieldSet& step_leaves,
+                       DeviceKind device) {
   ModelView view = model.view();
-  view.row_space = choose_row_space(model, row_space);
+  view.row_space = choose_row_space(model, row_space, device);
   view.contact_capacity = choose_contact_capacity(model, contact_capacity);
   for (const Field of_contacts : {Field::kLinkForce, Field::kGeomForce}) {
     if (step_leaves.test(static_cast<std::size_t>(of_contacts))) view.keep_contacts = 1;

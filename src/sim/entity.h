@@ -14,7 +14,9 @@ namespace cohort::sim {
 /// What every shape has in common.
 struct ShapeOptions {
   Pose pose{};
-  bool fixed = false;                                ///< true: part of the world; false: moves freely
+  bool fixed = false;  ///< true: part of the world; false: moves freely
+  /// Seen and nothing else: it touches nothing, and stands where Field::kMocapPos and kMocapQuat put it.
+  bool marker = false;
   double density = 1000;                             ///< kg/m^3, unless mass is given
   std::optional<double> mass;                        ///< kg
   std::array<double, 3> friction{1, 0.005, 0.0001};  ///< sliding, torsional (m), rolling (m)

@@ -94,6 +94,10 @@ struct ModelEdits {
   /// true: the base gets a free joint; false: its free joint is taken away. None: as the file has it. The base is the
   /// first body of the file's world. Of a URDF Urdf::fixed says this.
   std::optional<bool> free_base{};
+  /// Inertias that no body can have, a principal moment above the sum of the other two, become their mean; no link has less
+  /// than 1 g and 1e-6 kg m^2 (MuJoCo's balanceinertia, boundmass, boundinertia). A warning names the links. Without it
+  /// such a file is an Error where the link moves.
+  bool repair_inertia = false;
   /// Takes away all actuators that the file has, those of tendons and sites too, before `actuators` are added. A sensor of
   /// one of them is an Error then.
   bool remove_actuators = false;

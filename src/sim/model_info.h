@@ -29,6 +29,9 @@ struct JointInfo {
   bool limited = false;
   std::array<double, 2> range{0, 0};
   std::array<double, 3> axis{0, 0, 1}, pos{0, 0, 0};  ///< in the link's frame
+  std::array<double, 2> force_range{
+      -std::numeric_limits<double>::infinity(),
+      std::numeric_limits<double>::infinity()};  ///< N, N m; of all its actuators together
 };
 struct ActuatorInfo {
   /// What control_dofs_* may use this actuator for.
@@ -97,6 +100,8 @@ struct ModelInfo {
   std::vector<GeomInfo> geoms;
   std::vector<SiteInfo> sites;
   std::vector<KeyframeInfo> keyframes;
+  /// Names of cameras and lights, "" of those without one; none of a model that was compiled elsewhere.
+  std::vector<std::string> camera_names, light_names;
   PartCounts parts;                    ///< for who looks at the model
   std::vector<EntityInfo> entities;    ///< of a model that a scene saved
   std::vector<CameraOptions> cameras;  ///< likewise

@@ -89,7 +89,8 @@ struct SceneOptions {
   /// choice at build, no part of a compiled model.
   int contact_capacity = 0;
   /// Environments with at most so many constraint rows, 64 at most, are solved for the rows' forces instead of the
-  /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees, 24 or 0 else.
+  /// accelerations: the same solution, other rounding. -1: chosen from the model, 64 for large trees (24 on a CUDA
+  /// device), 24 or 0 else. With equal row_space a CPU and a CUDA device give the same bits.
   /// Newton's solver and pyramidal cones only, of the batched engine. The engine's choice at build, no part of a
   /// compiled model. docs/design/decisions/row-space.md
   int row_space = -1;

@@ -12,6 +12,7 @@
 #include "sim/engine_plan.h"
 #include "sim/index.h"
 #include "sim/kinematics.h"
+#include "sim/looks.h"
 #include "sim/model.h"
 
 namespace cohort::sim {

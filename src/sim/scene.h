@@ -37,6 +37,7 @@ struct VisualModel;
 struct Backend;
 struct EngineModel;
 class Kinematics;
+class Looks;
 
 /// One thing of a scene after build(): its links, dofs and geoms. A handle; the scene owns everything. The functions of
 /// SceneParts take local indices here: dof i is dofs()[i] of the scene.
@@ -130,6 +131,10 @@ class Scene : public SceneParts {
   /// What is seen of the model, for render/; made or read when first asked for. Throws Error for a compiled model that
   /// holds physics only.
   std::shared_ptr<const VisualModel> visual_model() const;
+  /// What is seen of environments and differs between them; made when first asked for. Throws Error as visual_model().
+  Looks& looks();
+  /// The same; null where no environment has a look of its own.
+  const Looks* looks_in_use() const;
   /// MuJoCo's binary model; empty for a scene that was built from a compiled one.
   std::span<const std::uint8_t> binary_model() const { return compiled_.mjb; }
   /// Poses, Jacobians, inertia and bias forces at coordinates that the caller gives, whichever engine this scene has; made
@@ -277,6 +282,7 @@ class Scene : public SceneParts {
   CompiledScene compiled_;
   std::filesystem::path compiled_file_;                ///< instead, of build_from_file
   mutable std::shared_ptr<const VisualModel> visual_;  ///< null until asked for
+  std::unique_ptr<Looks> looks_;                       ///< likewise
   mutable std::unique_ptr<Kinematics> kinematics_;     ///< likewise
   std::unique_ptr<Engine> engine_;
   int contact_capacity_ = 0;  ///< of the batched engine's model

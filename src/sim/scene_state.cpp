@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "sim/checksum.h"
+#include "sim/looks.h"
 #include "sim/model.h"
 #include "sim/scene.h"
 #include "sim/visual_model.h"
@@ -137,6 +138,15 @@ std::shared_ptr<const VisualModel> Scene::visual_model() const {
                       "{} is another model than when this scene was built from it", compiled_file_.string());
   visual_ = std::move(loaded);
   return visual_;
+}
+
+Looks& Scene::looks() {
+  if (!looks_) looks_ = std::make_unique<Looks>(visual_model(), n_envs());
+  return *looks_;
+}
+
+const Looks* Scene::looks_in_use() const {
+  return looks_ && looks_->any() ? looks_.get() : nullptr;
 }
 
 void Scene::save_model(const std::filesystem::path& path) const {

@@ -121,31 +121,51 @@ std::string mimic_error(const UrdfJoint& j, const std::map<std::string, const Ur
   return "";
 }
 
-void warn_of_limits(const UrdfJoint& j, std::vector<std::string>& warnings) {
+/// What is remarked of joints: once for all of which the same is said.
+class JointRemarks {
+ public:
+  void add(const UrdfJoint& joint, std::string remark) {
+    const auto known = std::find_if(remarks_.begin(), remarks_.end(), [&](const auto& r) { return r.first == remark; });
+    if (known == remarks_.end())
+      remarks_.push_back({std::move(remark), {format("`{}`", joint.name)}});
+    else
+      known->second.push_back(format("`{}`", joint.name));
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> all;
+    for (const auto& [remark, joints] : remarks_) {
+      all.push_back(joints.size() == 1 ? format("joint {} {}", joints[0], remark)
+                                       : format("joints {}: each {}", join(joints, ", "), remark));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> remarks_;
+};
+
+void remark_on_limits(const UrdfJoint& j, JointRemarks& remarks) {
   const bool turns = j.type == "revolute";
   if (!turns && j.type != "prismatic") return;
   const char* remedy = turns ? "give it lower < upper, or the type continuous, or fixed if it should not move"
                              : "give it lower < upper, or the type fixed if it should not move";
   if (!j.limit) {
-    warnings.push_back(
-        format("joint `{}` is {} and has no <limit>: it moves without limits; {}", j.name, j.type, remedy));
+    remarks.add(j, format("is {} and has no <limit>: it moves without limits; {}", j.type, remedy));
     return;
   }
   // Missing ones are zero.
   const double lower = urdf_number(*j.limit, "lower", 0), upper = urdf_number(*j.limit, "upper", 0);
   if (lower == 0 && upper == 0) {
-    warnings.push_back(format("joint `{}` has limits from 0 to 0: it moves without limits; {}", j.name, remedy));
+    remarks.add(j, format("has limits from 0 to 0: it moves without limits; {}", remedy));
   } else if (lower == upper) {
-    warnings.push_back(
-        format("joint `{}` has limits from {} to {}: it moves without limits; {}", j.name, lower, upper, remedy));
+    remarks.add(j, format("has limits from {} to {}: it moves without limits; {}", lower, upper, remedy));
   } else if (lower > upper) {
-    warnings.push_back(format("joint `{}` has its limits turned round, {} to {}: it moves without limits; {}", j.name,
-                              lower, upper, remedy));
+    remarks.add(j, format("has its limits turned round, {} to {}: it moves without limits; {}", lower, upper, remedy));
   }
   const double effort = urdf_number(*j.limit, "effort", 1);
   if (effort > 0 || !j.limit->has("effort")) return;
-  warnings.push_back(format("joint `{}` has an effort limit of {}: {}; give it a positive one", j.name, effort,
-                            effort < 0 ? "it is taken without its sign" : "its force is not limited"));
+  remarks.add(j, format("has an effort limit of {}: {}; give it a positive one", effort,
+                        effort < 0 ? "it is taken without its sign" : "its force is not limited"));
 }
 
 }  // namespace
@@ -180,20 +200,21 @@ UrdfRemarks check_urdf(std::string_view xml) {
   if (const std::string name = repeated(children); !name.empty()) {
     wrong(format("link `{}` is the child of two joints: it can have one parent", name));
   }
+  JointRemarks of_joints;
   for (const UrdfJoint& j : parts.joints) {
-    warn_of_limits(j, remarks.warnings);
+    remark_on_limits(j, of_joints);
     if (!j.mimic) continue;
     wrong(mimic_error(j, by_name, names));
     const double offset = urdf_number(*j.mimic, "offset", 0);
     if (j.type == "fixed") {
-      remarks.warnings.push_back(format("joint `{}` is fixed: its <mimic> has no effect", j.name));
+      of_joints.add(j, "is fixed: its <mimic> has no effect");
     } else if (offset != 0) {
-      remarks.warnings.push_back(format(
-          "joint `{}` mimics `{}` with an offset of {}, and both start at 0: the first steps pull them together; set "
-          "their positions before (Scene::set_qpos)",
-          j.name, j.mimic->attribute("joint"), offset));
+      of_joints.add(j, format("mimics `{}` with an offset of {}, and both start at 0: the first steps pull them "
+                              "together; set their positions before (Scene::set_qpos)",
+                              j.mimic->attribute("joint"), offset));
     }
   }
+  remarks.warnings = of_joints.texts();
   std::vector<std::string> bases;
   const std::set<std::string> borne(children.begin(), children.end());
   for (const std::string& link : parts.links) {

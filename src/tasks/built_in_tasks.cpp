@@ -13,7 +13,7 @@ void register_built_in_tasks() {
   register_peg_in_hole();
   register_pick_and_place();
   register_push();
-  register_reach();
+  register_library_task("reach.yaml");
   register_stack();
   register_library_task("quadruped-velocity.yaml");
   register_gymnasium_tasks();

@@ -11,7 +11,6 @@ void register_open_drawer();
 void register_peg_in_hole();
 void register_pick_and_place();
 void register_push();
-void register_reach();
 void register_stack();
 
 /// gymnasium/

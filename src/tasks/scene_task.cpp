@@ -156,102 +156,6 @@ ContactPair SceneTask::contact_pair(const std::string& first, const std::string&
   return {side(first), side(second)};
 }
 
-std::size_t SceneTask::field_of(Name name, std::size_t& next) {
-  const std::size_t field = field_names_.find(name, next);
-  if (field != NameTable::kNone) return field;
-  const std::string near = config::nearest(name.text(), field_names_.names());
-  found_wrong(format("observe() writes '{}', which the spec does not observe{}; it observes {}", name.text(),
-                     near.empty() ? "" : format(", did you mean '{}'?", near), join(field_names_.names(), ", ")));
-  return field;
-}
-
-void SceneTask::Terms::put(Name term, double value) const {
-  if (row_.empty()) return;
-  const std::size_t i = task_.term_names_.find(term, next_);
-  if (i != NameTable::kNone) {
-    row_[i] = static_cast<float>(value);
-    return;
-  }
-  const std::vector<std::string>& names = task_.term_names_.names();
-  const std::string near = config::nearest(term.text(), names);
-  task_.found_wrong(format("judge() writes '{}', which is no term of the reward{}; it is the sum of {}", term.text(),
-                           near.empty() ? "" : format(", did you mean '{}'?", near), join(names, ", ")));
-}
-
-SceneTask::ObservationRow SceneTask::ObservationRows::operator[](std::size_t field) const {
-  if (field < task_.observation_width_.size()) return {task_, field, task_.observation_row(field, env_)};
-  task_.found_wrong(format("observe() writes field {}: the spec has {} observations, which count from 0", field,
-                           task_.observation_width_.size()));
-  // Somewhere to write to, until the step throws.
-  static thread_local std::vector<float> nowhere(4096);
-  return {task_, field, nowhere};
-}
-
-std::span<float> SceneTask::observation_row(std::size_t field, std::size_t env) {
-  if (!observation_rows_.empty()) return observation_rows_[field].row(env);
-  const std::size_t width = observation_width_[field];
-  return {observations_[field].data() + env * width, width};
-}
-
-float& SceneTask::beyond(std::size_t field) {
-  if (field < observation_width_.size())
-    found_wrong(
-        format("observe() writes beyond the {} numbers of '{}' (field {}), which count from 0: change the "
-               "field's shape in the spec, or the index",
-               observation_width_[field], spec().observations[field].name, field));
-  static thread_local float nowhere = 0;
-  return nowhere;
-}
-
-void SceneTask::watch_writes() {
-  observation_rows_.resize(observation_width_.size());
-  for (std::size_t f = 0; f < observation_rows_.size(); ++f)
-    observation_rows_[f].resize(as_size(n_), observation_width_[f]);
-}
-
-void SceneTask::ObservationRows::put(std::size_t field, std::span<const double> values) const {
-  const std::span<float> row = (*this)[field];
-  if (field < task_.observation_width_.size() && row.size() != values.size()) {
-    const FieldSpec& spec = task_.spec().observations[field];
-    task_.found_wrong(
-        format("observe() puts {} numbers into '{}' (field {}), which has {}: put as many, or change the "
-               "field's shape in the spec",
-               values.size(), spec.name, field, row.size()));
-  }
-  const std::size_t n = std::min(row.size(), values.size());
-  for (std::size_t i = 0; i < n; ++i) row[i] = static_cast<float>(values[i]);
-}
-
-void SceneTask::found_wrong(std::string text) {
-  const std::lock_guard lock(wrong_mutex_);
-  if (wrong_) return;
-  wrong_text_ = std::move(text);
-  wrong_ = true;
-}
-
-void SceneTask::throw_if_wrong() {
-  if (!wrong_) return;
-  const std::lock_guard lock(wrong_mutex_);
-  wrong_ = false;
-  throw Error(format("the task {}: {}", spec().name, wrong_text_));
-}
-
-void SceneTask::observe_into_rows(int env, const EnvState& now) {
-  const auto e = as_size(env);
-  // What observe() leaves out stays as it was.
-  for (std::size_t f = 0; f < observation_rows_.size(); ++f) {
-    const std::span<float> row = observation_rows_[f].row(e);
-    std::copy_n(observations_[f].begin() + static_cast<std::ptrdiff_t>(e * row.size()), row.size(), row.begin());
-  }
-  ObservationRows rows(*this, env);
-  observe(env, now, rows);
-  for (std::size_t f = 0; f < observation_rows_.size(); ++f) {
-    const std::span<float> row = observation_rows_[f].row(e);
-    std::copy(row.begin(), row.end(), observations_[f].begin() + static_cast<std::ptrdiff_t>(e * row.size()));
-    if (!observation_rows_[f].intact(e)) beyond(f);
-  }
-}
-
 SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
     : setup_(std::move(setup)),
       scene_(scene_options(settings, setup_)),
@@ -491,6 +395,8 @@ void SceneTask::visit_state(StateVisitor& state) {
   bring();
   visit_engine(state, scene_.engine());
   if (state.loads()) {
+    // Programs read the fields themselves, as the last step left them: of the present state.
+    if (setup_.by_range && !setup_.leaves.empty()) scene_.engine().forward();
     gather();
     for (int env = 0; env < n_; ++env) {
       if (!there_) gather_env(env), find_contacts(env);
@@ -674,72 +580,6 @@ ArrayView SceneTask::observation(std::size_t field) {
   std::copy(own.begin(), own.end(), shape.begin() + 1);
   return make_view(observations_[field].data(), ElementType::kFloat32,
                    std::span<const std::int64_t>(shape.data(), own.size() + 1));
-}
-
-std::size_t SceneTask::camera_index(const std::string& camera) const {
-  const std::vector<std::string>& cameras = spec().cameras;
-  const auto found = std::find(cameras.begin(), cameras.end(), camera);
-  if (found == cameras.end()) {
-    const std::string near = config::nearest(camera, cameras);
-    throw Error(format("{} has no camera '{}'{}; it has {}", spec().name, camera,
-                       near.empty() ? "" : format(", did you mean '{}'?", near), join(cameras, ", ")));
-  }
-  return as_size(found - cameras.begin());
-}
-
-ArrayView SceneTask::film(const std::string& camera, std::int32_t env, const FilmSettings& settings) {
-  camera_index(camera);
-  COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
-  if (!film_renderer_ || film_groups_ != settings.geom_groups) {
-    render::RendererSettings chosen{.kind = picture_settings_.renderer, .threads = threads_};
-    if (settings.geom_groups) chosen.geom_groups = *settings.geom_groups;
-    film_renderer_ = render::make_renderer(scene_, chosen);
-    film_groups_ = settings.geom_groups;
-  }
-  const std::int64_t height = settings.height, width = settings.width;
-  film_.resize(as_size(height) * as_size(width) * 3);
-  const std::int32_t envs[] = {env};
-  film_renderer_->render(film_renderer_->camera(camera), envs, {.rgb = make_view(film_.data(), {1, height, width, 3})});
-  return make_view(film_.data(), {height, width, 3});
-}
-
-ArrayView SceneTask::picture(const std::string& camera, std::span<const std::int32_t> envs) {
-  Pictures& pictures = pictures_[camera_index(camera)];
-  const int height = picture_settings_.height, width = picture_settings_.width;
-  if (!renderer_) {
-    COHORT_THROW_UNLESS(height > 0 && width > 0, "pictures of {} x {} pixels: at least 1 x 1", width, height);
-    renderer_ = render::make_renderer(scene_, {.kind = picture_settings_.renderer, .threads = threads_});
-  }
-  if (pictures.rgb.empty()) {
-    pictures.camera = renderer_->camera(camera);
-    pictures.rgb.resize(as_size(n_) * as_size(height) * as_size(width) * 3);
-    pictures.drawn.assign(as_size(n_), -1);
-  }
-  draw(pictures, envs);
-  return make_view(pictures.rgb.data(), {n_, height, width, 3});
-}
-
-void SceneTask::draw(Pictures& pictures, std::span<const std::int32_t> envs) {
-  stale_.clear();
-  for (const std::int32_t env : envs) {
-    const auto e = as_size(env);
-    COHORT_CHECK(env >= 0 && env < n_, "environment {} does not exist: there are {}", env, n_);
-    if (pictures.drawn[e] == moments_[e]) continue;
-    pictures.drawn[e] = moments_[e];
-    stale_.push_back(env);
-  }
-  if (stale_.empty()) return;
-  const int height = picture_settings_.height, width = picture_settings_.width;
-  const std::size_t bytes = as_size(height) * as_size(width) * 3;
-  const auto count = static_cast<std::int64_t>(stale_.size());
-  picture_rows_.resize(as_size(n_) * bytes);
-  renderer_->render(pictures.camera, stale_,
-                    {.rgb = make_view(picture_rows_.data(), {count, std::int64_t{height}, std::int64_t{width}, 3})});
-  for (std::size_t i = 0; i < stale_.size(); ++i) {
-    const auto from = picture_rows_.begin() + static_cast<std::ptrdiff_t>(i * bytes);
-    std::copy(from, from + static_cast<std::ptrdiff_t>(bytes),
-              pictures.rgb.begin() + static_cast<std::ptrdiff_t>(as_size(stale_[i]) * bytes));
-  }
 }
 
 std::unique_ptr<Actor> SceneTask::make_expert(std::uint64_t) {

@@ -1,6 +1,7 @@
 /// A page that shows recorded episodes: pictures of their cameras and curves of their numbers side by side over time.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ struct DataEpisode {
   std::vector<DataCurve> curves;
   std::vector<DataCamera> cameras;
 };
+
+class BinaryDocument;
+/// As the page's script takes them; pictures and values are put into `doc`.
+nlohmann::json episode_json(const DataEpisode& episode, BinaryDocument& doc);
+nlohmann::json cameras_json(const std::vector<DataCamera>& cameras, BinaryDocument& doc);
 
 /// The page, as offline_page() gives one. summary: lines about the whole set, its problems among them.
 std::string data_page(const std::string& title, const std::string& summary, const std::vector<DataEpisode>& episodes);

@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <random>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "serve/websocket_server.h"
 #include "sim/index.h"
 #include "view/binary_document.h"
-#include "view/page.h"
+#include "view/page_clients.h"
+#include "view/page_gate.h"
 #include "view/pose_track.h"
 #include "view/scene_document.h"
 
@@ -32,30 +28,11 @@ using Clock = std::chrono::steady_clock;
 constexpr double kMostFps = 30;
 constexpr int kFramesUnseen = 3;  // that are on the way to a page
 constexpr double kMostSpeed = 16, kLeastSpeed = 0.01;
-constexpr int kMostClients = 8;
 constexpr double kStateInterval = 0.25, kLeastStateInterval = 0.04;  // s between lines about the state
-constexpr double kMostLag = 0.25;                                    // s of simulated time that are caught up with
-
-std::string random_hex(int bytes) {
-  std::random_device device;
-  std::string out;
-  for (int i = 0; i < bytes; ++i) out += format("{:02x}", device() & 255u);
-  return out;
-}
-
-/// In a time that does not depend on where they differ.
-bool same(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned different = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return different == 0;
-}
-
-std::string name_of_host(const std::string& host) {
-  if (host.starts_with("[")) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
-}
+constexpr double kLookInterval = 2;                                  // s between looks at who may act
+constexpr std::size_t kMostContacts = 256, kContactFloats = 12;
+constexpr std::size_t kMostContactEnvs = 16;  // whose contacts are drawn where all environments are
+constexpr double kMostLag = 0.25;             // s of simulated time that are caught up with
 
 template <class T>
 void put(std::string& to, T value) {
@@ -71,7 +48,7 @@ constexpr std::uint32_t kSceneMessage = 1, kFrameMessage = 2;
 
 struct LiveServer::Impl final : serve::WebSocketHandler {
   Impl(LiveSession& looked_at, const LiveServerSettings& wanted)
-      : session(looked_at), settings(wanted), token(wanted.token.empty() ? random_hex(16) : wanted.token) {
+      : session(looked_at), settings(wanted), gate(wanted.host, wanted.token) {
     playing = settings.playing;
     std::vector<std::int32_t> envs(at(std::min(session.scene().n_envs(), settings.most_environments)));
     std::iota(envs.begin(), envs.end(), 0);
@@ -81,78 +58,27 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     scene = message + deflated(scene_document(session.scene(), envs));
     server.emplace(
         serve::WebSocketServerSettings{
-            .host = settings.host, .port = settings.port, .max_connections = kMostClients, .max_message = kMostMessage},
+            .host = settings.host, .port = settings.port, .max_connections = kMostPages, .max_message = kMostMessage},
         *this);
   }
   ~Impl() override { server.reset(); }
 
   // ---- in the server's thread
 
-  bool trusted_host(const std::string& host) const {
-    const std::string name = name_of_host(host), port = host.substr(name.size());
-    // It goes into the page's text.
-    if (port.find_first_not_of("0123456789", 1) != std::string::npos || (!port.empty() && port[0] != ':')) return false;
-    if (name == "127.0.0.1" || name == "localhost" || name == "[::1]" || name == settings.host) return true;
-    // Served to others, it has any of this machine's addresses; a name may be led here by another site.
-    const bool to_others = settings.host != "127.0.0.1" && settings.host != "localhost" && settings.host != "::1";
-    return to_others && !name.empty() && name.find_first_not_of("0123456789.") == std::string::npos;
-  }
-  bool has_token(const std::string& target) const {
-    const std::size_t begin = target.find("token=");
-    return begin != std::string::npos && same(target.substr(begin + 6, target.find('&', begin) - begin - 6), token);
-  }
-
   std::optional<serve::HttpAnswer> answer(const serve::HttpRequest& request) override {
-    if (!trusted_host(request.host))
-      return serve::HttpAnswer{403, "text/plain", "This name is none of this machine's.\n"};
-    if (request.target != "/" && !request.target.starts_with("/?"))
-      return serve::HttpAnswer{404, "text/plain", "There is one page here: /\n"};
-    if (!has_token(request.target))
-      return serve::HttpAnswer{403, "text/plain",
-                               "Not without the token: take the whole address that `cohort view` prints.\n"};
-    return serve::HttpAnswer{
-        200, "text/html; charset=utf-8",
-        served_page(session.title(), "ws://" + request.host + "/socket?token=" + token, random_hex(16))};
+    return gate.answer(request, session.title(), "scene");
   }
-
-  bool admits(const serve::HttpRequest& request) override {
-    return request.target.starts_with("/socket?") && has_token(request.target) && trusted_host(request.host) &&
-           (request.origin.empty() || request.origin == "http://" + request.host);
-  }
-
+  bool admits(const serve::HttpRequest& request) override { return gate.admits(request); }
   std::string opened(std::uint64_t client, const std::string& peer) override {
     log::debug("{} looks", peer);
-    {
-      const std::lock_guard lock(mutex);
-      clients[client] = {};
-      inbox.emplace_back(client, "");  // what it is told at first is said by the session's thread
-    }
-    woken.notify_one();
+    clients.opened(client);
     return scene;
   }
-
   void message(std::uint64_t client, std::string bytes, bool) override {
-    {
-      const std::lock_guard lock(mutex);
-      Client& c = clients[client];
-      const Clock::time_point now = Clock::now();
-      c.tokens = std::min(kMostMessagesASecond,
-                          c.tokens + kMostMessagesASecond * std::chrono::duration<double>(now - c.last).count());
-      c.last = now;
-      if (c.tokens < 1) {
-        if (!std::exchange(c.cut, true)) server->fail(client, R"({"error": "too many messages"})");
-        return;
-      }
-      c.tokens -= 1;
-      inbox.emplace_back(client, std::move(bytes));
-    }
-    woken.notify_one();
+    if (clients.message(client, std::move(bytes)) == PageClients::Taken::kTooMany)
+      server->fail(client, R"({"error": "too many messages"})");
   }
-
-  void closed(std::uint64_t client, const std::string&) override {
-    const std::lock_guard lock(mutex);
-    clients.erase(client);
-  }
+  void closed(std::uint64_t client, const std::string&) override { clients.closed(client); }
 
   // ---- in the session's thread
 
@@ -174,9 +100,17 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
                           {"name", a.name},
                           {"low", a.limited ? a.range[0] : -1.0},
                           {"high", a.limited ? a.range[1] : 1.0}});
+    json commands = json::array();
+    const std::vector<tasks::CommandShape> all = session.commands();
+    for (const tasks::CommandShape& c : all)
+      for (std::size_t i = 0; i < c.parts.size(); ++i)
+        commands.push_back({{"index", commands.size()},
+                            {"name", all.size() > 1 ? c.name + " " + c.parts[i] : c.parts[i]},
+                            {"low", c.low[i]},
+                            {"high", c.high[i]}});
     return {
         {"kind", "about"},  {"title", session.title()}, {"period", session.period()}, {"curves", session.curve_names()},
-        {"joints", joints}, {"controls", controls},     {"actors", session.actors()}};
+        {"joints", joints}, {"controls", controls},     {"commands", commands},       {"actors", session.actors()}};
   }
 
   json state() {
@@ -195,9 +129,30 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
             {"status", session.status()},
             {"actor", session.actor()},
             {"env", env},
+            {"commands", finite(session.command_values(env))},
+            {"commanded", session.is_commanded(env)},
+            {"contacts", contacts},
             {"byHand", session.takes_controls()},
             {"qpos", finite(qpos)},
             {"ctrl", finite(ctrl)}};
+  }
+
+  /// Environments that are told, and whose contacts are drawn.
+  std::vector<std::int32_t> chosen() const { return all_envs ? reader->envs() : std::vector<std::int32_t>{env}; }
+
+  /// Of each contact: environment, both links, position (m), normal, force (N) on the second link, in the world.
+  std::vector<float> contact_rows() {
+    std::vector<float> out;
+    if (!contacts) return out;
+    std::vector<std::int32_t> envs = chosen();
+    if (envs.size() > kMostContactEnvs) envs.resize(kMostContactEnvs);
+    for (const sim::Contact& c : session.scene().get_contacts(sim::Indices(envs))) {
+      if (out.size() == kMostContacts * kContactFloats) break;
+      for (const int x : {c.env, c.link1, c.link2}) out.push_back(static_cast<float>(x));
+      for (const auto* v : {&c.pos, &c.normal, &c.force})
+        for (const double x : *v) out.push_back(std::isfinite(x) ? static_cast<float>(x) : 0.0f);
+    }
+    return out;
   }
 
   std::string frame() {
@@ -209,7 +164,10 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     for (const double x : packed.low) put(out, static_cast<float>(x));
     for (const double x : packed.high) put(out, static_cast<float>(x));
     const std::vector<float> curves = session.curve_values(env);
+    const std::vector<float> touching = contact_rows();
     put(out, static_cast<std::uint32_t>(curves.size()));
+    put(out, static_cast<std::uint32_t>(touching.size() / kContactFloats));
+    for (const float x : touching) put(out, x);
     for (const float x : curves) put(out, x);
     out.append(reinterpret_cast<const char*>(packed.values.data()), 2 * packed.values.size());
     return out;
@@ -243,14 +201,21 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     } else if (what == "actor") {
       session.choose_actor(index("value"));
     } else if (what == "env") {
-      const std::size_t wanted = index("value");
+      const bool every = m.at("value") == -1;
+      const std::size_t wanted = every ? 0 : index("value");
       COHORT_THROW_UNLESS(wanted < reader->envs().size(), "there is no environment {} here", wanted);
-      env = static_cast<std::int32_t>(wanted);
+      env = static_cast<std::int32_t>(wanted), all_envs = every;
+    } else if (what == "contacts") {
+      contacts = m.at("value").get<bool>();
     } else if (what == "joint") {
       COHORT_THROW_UNLESS(!playing, "joints are set while it does not play: pause first");
       session.set_joint(env, index("index"), static_cast<float>(number("value")));
     } else if (what == "control") {
       session.set_control(env, index("index"), static_cast<float>(number("value")));
+    } else if (what == "command") {
+      session.set_command(chosen(), index("index"), static_cast<float>(number("value")));
+    } else if (what == "release") {
+      session.release_commands(chosen());
     } else {
       throw Error(format("`{}` cannot be done", what.substr(0, 40)));
     }
@@ -268,21 +233,14 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   }
 
   void take_messages() {
-    std::deque<std::pair<std::uint64_t, std::string>> messages;
-    {
-      const std::lock_guard lock(mutex);
-      messages.swap(inbox);
-    }
-    for (const auto& [client, text] : messages) {
+    for (const auto& [client, text] : clients.take()) {
       if (text.empty()) {
         server->send_text(client, about().dump(-1, ' ', false, json::error_handler_t::replace));
         changed = true;
         continue;
       }
       if (text == R"({"do":"seen"})") {
-        const std::lock_guard lock(mutex);
-        if (const auto found = clients.find(client); found != clients.end())
-          found->second.unseen = std::max(0, found->second.unseen - 1);
+        clients.seen(client);
         continue;
       }
       if (const std::string said = applied(text); !said.empty()) server->send_text(client, said);
@@ -290,30 +248,29 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   }
 
   void send_to_all(const std::string& bytes, bool is_text) {
-    const std::lock_guard lock(mutex);
-    for (auto& [client, c] : clients) {
-      if (is_text) {
-        server->send_text(client, bytes);
-      } else if (c.unseen < kFramesUnseen) {
-        ++c.unseen;
-        server->send(client, bytes);
-      }
-    }
-  }
-
-  bool watched() {
-    const std::lock_guard lock(mutex);
-    return !clients.empty();
+    if (is_text)
+      clients.each([&](std::uint64_t client) { server->send_text(client, bytes); });
+    else
+      clients.each_ready(kFramesUnseen, [&](std::uint64_t client) { server->send(client, bytes); });
   }
 
   void run(const std::function<bool()>& stop) {
-    Clock::time_point last = Clock::now(), last_frame = last, last_state = last;
+    Clock::time_point last = Clock::now(), last_frame = last, last_state = last, last_look = last;
     double frame_bytes = 0;
     while (!stop()) {
       take_messages();
       const Clock::time_point now = Clock::now();
       const auto since = [&](Clock::time_point t) { return std::chrono::duration<double>(now - t).count(); };
-      const bool going = playing && watched();
+      if (since(last_look) >= kLookInterval && clients.any()) {
+        last_look = now;
+        if (session.look_again()) {
+          changed = true;
+          send_to_all(json{{"kind", "actors"}, {"actors", session.actors()}}.dump(-1, ' ', false,
+                                                                                  json::error_handler_t::replace),
+                      true);
+        }
+      }
+      const bool going = playing && clients.any();
       if (going) behind = std::min(behind + speed * since(last), kMostLag * std::max(1.0, speed));
       last = now;
       bool stepped = false;
@@ -338,31 +295,22 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
         last_state = now;
         changed = false;
       }
-      std::unique_lock lock(mutex);
-      if (inbox.empty()) woken.wait_for(lock, std::chrono::milliseconds(going || moved || changed ? 4 : 50));
+      clients.wait(std::chrono::milliseconds(going || moved || changed ? 4 : 50));
     }
   }
 
-  struct Client {
-    double tokens = kMostMessagesASecond;
-    Clock::time_point last = Clock::now();
-    int unseen = 0;
-    bool cut = false;
-  };
-
   LiveSession& session;
   LiveServerSettings settings;
-  std::string token, scene;
+  PageGate gate;
+  std::string scene;
   std::optional<PoseReader> reader;
   std::vector<float> pos, quat;
-  bool playing = true, changed = false, moved = true;
+  bool playing = true, changed = false, moved = true, contacts = false;
+  bool all_envs = true;
   double speed = 1, behind = 0;  ///< s of simulated time that are due
   std::int32_t env = 0;          ///< whose curves, joints and controls are shown
 
-  std::mutex mutex;
-  std::condition_variable woken;
-  std::map<std::uint64_t, Client> clients;
-  std::deque<std::pair<std::uint64_t, std::string>> inbox;
+  PageClients clients;
   std::optional<serve::WebSocketServer> server;
 };
 
@@ -373,11 +321,10 @@ int LiveServer::port() const {
   return impl_->server->port();
 }
 std::string LiveServer::address() const {
-  const std::string host = impl_->settings.host == "0.0.0.0" ? "127.0.0.1" : impl_->settings.host;
-  return format("http://{}:{}/?token={}", host, port(), impl_->token);
+  return impl_->gate.address(port());
 }
 const std::string& LiveServer::token() const {
-  return impl_->token;
+  return impl_->gate.token;
 }
 void LiveServer::run(const std::function<bool()>& stop) {
   impl_->run(stop);

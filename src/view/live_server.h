@@ -8,8 +8,9 @@
 /// address that is served on), and a page's Origin must be that Host: another site's page cannot talk to it.
 ///
 /// A message of a page is a JSON object of at most kMostMessage bytes: {"do": "play"}, "pause", "step", "reset" with
-/// "seed", "speed" with "value", "actor", "env", "joint" and "control" with "index" and "value", "seen" (a frame has been
-/// drawn: the next may come). Others are answered with an error and change nothing.
+/// "seed", "speed" with "value", "actor", "env" (-1: all), "contacts" (whether they are sent), "joint", "control" and
+/// "command" with "index" and "value", "release" (commands are drawn again), "seen" (a frame has been drawn: the next may
+/// come). Others are answered with an error and change nothing.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,12 +18,11 @@
 #include <string>
 
 #include "view/live_session.h"
+#include "view/page_clients.h"
 
 namespace cohort::view {
 
-inline constexpr std::size_t kMostMessage = 4096;    ///< bytes
-inline constexpr double kMostMessagesASecond = 240;  ///< of a page; more end its connection
-inline constexpr double kMostPoseBytes = 200'000;    ///< a second, to each page
+inline constexpr double kMostPoseBytes = 200'000;  ///< a second, to each page
 
 struct LiveServerSettings {
   std::string host = "127.0.0.1";

@@ -48,6 +48,10 @@ void LiveSession::set_control(std::int32_t env, std::size_t control, float value
   scene().set_ctrl(ctrl, sim::Indices{env});
 }
 
+void LiveSession::set_command(const std::vector<std::int32_t>&, std::size_t, float) {
+  throw Error("there is no command here that could be given by hand");
+}
+
 ModelSession::ModelSession(sim::Scene& scene, const std::string& control, int keyframe)
     : scene_(scene), keyframe_(keyframe) {
   const std::vector<std::string> known = actors();
@@ -117,11 +121,15 @@ sim::Scene& need_scene(tasks::Task& task) {
 
 }  // namespace
 
-TaskSession::TaskSession(tasks::Task& task, std::vector<Named> actors, std::uint64_t seed)
-    : task_(task), scene_(need_scene(task)), actors_(std::move(actors)) {
+TaskSession::TaskSession(tasks::Task& task, std::vector<Named> actors, std::uint64_t seed, Look look)
+    : task_(task),
+      scene_(need_scene(task)),
+      commanded_(dynamic_cast<tasks::TakesCommands*>(&task)),
+      actors_(std::move(actors)),
+      look_(std::move(look)) {
   COHORT_CHECK(!actors_.empty(), "nobody acts in {}", task.spec().name);
   const std::size_t n = at(task.n_envs());
-  steps_.resize(n), succeeded_.resize(n), return_.resize(n);
+  steps_.resize(n), succeeded_.resize(n), held_.resize(n), return_.resize(n);
   actions_.resize(n * at(task.spec().action.width()));
   all_.resize(n);
   std::iota(all_.begin(), all_.end(), 0);
@@ -193,6 +201,56 @@ void TaskSession::choose_actor(std::size_t which) {
   acting_ = which;
   // Whoever comes has not seen how the episodes began, so they begin again.
   reset(next_seed_ - std::min<std::uint64_t>(next_seed_, all_.size()));
+}
+
+bool TaskSession::look_again() {
+  std::optional<std::vector<Named>> now = look_ ? look_() : std::nullopt;
+  if (!now) return false;
+  const Named acting = actors_[acting_];
+  actors_ = std::move(*now);
+  const auto same = std::ranges::find(actors_, acting.name, &Named::name);
+  acting_ = static_cast<std::size_t>(same - actors_.begin());
+  if (same == actors_.end()) {
+    actors_.push_back(acting);  // its file has gone; it goes on acting
+  } else if (same->actor != acting.actor) {
+    choose_actor(acting_);  // the newest is another now
+  }
+  return true;
+}
+
+std::vector<tasks::CommandShape> TaskSession::commands() const {
+  if (commanded_ == nullptr) return {};
+  const std::span<const tasks::CommandShape> all = commanded_->commands();
+  return {all.begin(), all.end()};
+}
+
+std::vector<float> TaskSession::command_values(std::int32_t env) const {
+  std::vector<float> out;
+  if (commanded_ == nullptr) return out;
+  for (std::size_t c = 0; c < commanded_->commands().size(); ++c)
+    for (const float x : commanded_->command(env, c)) out.push_back(x);
+  return out;
+}
+
+void TaskSession::set_command(const std::vector<std::int32_t>& envs, std::size_t number, float value) {
+  std::size_t command = 0, part = number;
+  const std::vector<tasks::CommandShape> all = commands();
+  while (command < all.size() && part >= all[command].parts.size()) part -= all[command++].parts.size();
+  COHORT_THROW_UNLESS(command < all.size() && std::isfinite(value), "there is no number {} of a command", number);
+  for (const std::int32_t env : envs) {
+    std::vector<float> told = commanded_->command(env, command);
+    told[part] = std::clamp(value, all[command].low[part], all[command].high[part]);
+    commanded_->hold_command(env, command, told);
+    held_[at(env)] = 1;
+  }
+}
+
+void TaskSession::release_commands(const std::vector<std::int32_t>& envs) {
+  const std::size_t all = commands().size();
+  for (const std::int32_t env : envs) {
+    for (std::size_t c = 0; c < all; ++c) commanded_->release_command(env, c);
+    held_[at(env)] = 0;
+  }
 }
 
 std::vector<float> TaskSession::curve_values(std::int32_t env) {

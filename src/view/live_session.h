@@ -4,15 +4,19 @@
 ///   LiveServer server(session, {});            // live_server.h
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/scene.h"
+#include "tasks/takes_commands.h"
 
 namespace cohort::tasks {
 class Actor;
 class Task;
+class TakesCommands;
 }  // namespace cohort::tasks
 
 namespace cohort::view {
@@ -35,10 +39,23 @@ class LiveSession {
   /// Numbers of the present state that are drawn over time, of one environment.
   virtual const std::vector<std::string>& curve_names() const = 0;
   virtual std::vector<float> curve_values(std::int32_t env) = 0;
+  /// Looks again who may act, as the checkpoints of a run that trains. True where actors() has changed; asked for every
+  /// other second.
+  virtual bool look_again() { return false; }
   /// A line: "3 of 5 episodes succeeded".
   virtual std::string status() const = 0;
   /// Whether controls can be set by hand: whoever acts leaves them alone.
   virtual bool takes_controls() const = 0;
+
+  /// What a person may tell the robots (tasks/takes_commands.h); empty: nothing.
+  virtual std::vector<tasks::CommandShape> commands() const { return {}; }
+  /// What an environment is told now: the numbers of all commands behind each other.
+  virtual std::vector<float> command_values(std::int32_t) const { return {}; }
+  /// Whether a person has told it.
+  virtual bool is_commanded(std::int32_t) const { return false; }
+  /// One of these numbers, in these environments, until release_commands(). Throws Error where there is no such number.
+  virtual void set_command(const std::vector<std::int32_t>& envs, std::size_t number, float value);
+  virtual void release_commands(const std::vector<std::int32_t>&) {}
 
   /// A hinge's or slide's coordinate (rad, m), while it does not play. Throws Error for another joint.
   virtual void set_joint(std::int32_t env, std::size_t joint, float value);
@@ -81,10 +98,12 @@ class TaskSession final : public LiveSession {
  public:
   struct Named {
     std::string name;
-    tasks::Actor* actor = nullptr;
+    std::shared_ptr<tasks::Actor> actor{};
   };
+  /// Who may act now, all of them; nothing where that is as it was.
+  using Look = std::function<std::optional<std::vector<Named>>()>;
   /// Throws Error where the task has no scene in three dimensions.
-  TaskSession(tasks::Task& task, std::vector<Named> actors, std::uint64_t seed);
+  TaskSession(tasks::Task& task, std::vector<Named> actors, std::uint64_t seed, Look look = {});
 
   sim::Scene& scene() override { return scene_; }
   std::string title() const override;
@@ -95,9 +114,15 @@ class TaskSession final : public LiveSession {
   std::vector<std::string> actors() const override;
   std::size_t actor() const override { return acting_; }
   void choose_actor(std::size_t which) override;
+  bool look_again() override;
   const std::vector<std::string>& curve_names() const override { return names_; }
   std::vector<float> curve_values(std::int32_t env) override;
   std::string status() const override;
+  std::vector<tasks::CommandShape> commands() const override;
+  std::vector<float> command_values(std::int32_t env) const override;
+  bool is_commanded(std::int32_t env) const override { return held_[static_cast<std::size_t>(env)] != 0; }
+  void set_command(const std::vector<std::int32_t>& envs, std::size_t number, float value) override;
+  void release_commands(const std::vector<std::int32_t>& envs) override;
   bool takes_controls() const override { return false; }
   void set_joint(std::int32_t env, std::size_t joint, float value) override;
 
@@ -106,11 +131,13 @@ class TaskSession final : public LiveSession {
 
   tasks::Task& task_;
   sim::Scene& scene_;
+  tasks::TakesCommands* commanded_ = nullptr;  ///< the task, where a person can tell its robots something
   std::vector<Named> actors_;
+  Look look_;
   std::size_t acting_ = 0;
   std::uint64_t next_seed_ = 0;
   std::vector<std::int64_t> steps_;  ///< of each environment's episode
-  std::vector<std::uint8_t> succeeded_;
+  std::vector<std::uint8_t> succeeded_, held_;
   std::vector<double> return_;
   std::vector<float> actions_;
   std::vector<std::int32_t> all_;

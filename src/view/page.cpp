@@ -45,10 +45,12 @@ std::string offline_data_page(const std::string& title, const std::string& docum
   return page(title, "cohort", "", data_element("data", "", document));
 }
 
-std::string served_page(const std::string& title, const std::string& socket, const std::string& nonce) {
+std::string served_page(const std::string& title, const std::string& socket, const std::string& nonce,
+                        const std::string& shows) {
   const std::string origin = socket.substr(0, socket.find('/', socket.find("//") + 2));
-  return page(title, nonce, "; connect-src " + html_escape(origin),
-              "<div id=\"socket\" data-address=\"" + html_escape(socket) + "\" hidden></div>\n");
+  return page(
+      title, nonce, "; connect-src " + html_escape(origin),
+      "<div id=\"socket\" data-address=\"" + html_escape(socket) + "\" data-shows=\"" + shows + "\" hidden></div>\n");
 }
 
 }  // namespace cohort::view

@@ -27,7 +27,8 @@ void write_page(const std::filesystem::path& path, const PageContent& content);
 std::string offline_data_page(const std::string& title, const std::string& document);
 
 /// The page of a server, which gets its data through a WebSocket at `socket` ("ws://127.0.0.1:8123/socket?token=...") and
-/// may talk to nobody else. nonce: letters and digits that nobody guesses, for this answer only.
-std::string served_page(const std::string& title, const std::string& socket, const std::string& nonce);
+/// may talk to nobody else. shows: "scene" or "data". nonce: letters and digits that nobody guesses, for this answer only.
+std::string served_page(const std::string& title, const std::string& socket, const std::string& nonce,
+                        const std::string& shows);
 
 }  // namespace cohort::view

@@ -114,6 +114,37 @@ TEST_F(Evaluate, APolicyIsShownThePicturesThatItLearntFromWithoutBeingTold) {
   EXPECT_FALSE(fs::exists(path("videos")));
 }
 
+// Collected, learnt from, and evaluated through a camera of the file's own, with colours and light of each episode's own.
+TEST_F(Evaluate, ATaskOfAFileShowsAPolicyThePicturesOfItsCameras) {
+  const std::string file = path("mine.yaml");
+  write_file_atomically(file, R"(
+include: library:/reach.yaml
+scene: {cameras: {above: {pos: [0.5, -0.6, 0.9], lookat: [0.5, 0, 0.1]}}}
+events:
+  paint: {type: geom_rgba, entity: goal, ranges: {0: [0.2, 1], 1: [0.2, 1], 2: [0.2, 1]}}
+  lamp: {type: light_diffuse, ranges: [0.2, 0.9]}
+)");
+  collect({file, "--episodes", "3", "--cameras", "above", "--size", "24", "--out", path("data")});
+  const Outcome learnt =
+      train("pick_and_place_image", "data/mine",
+            {"name=mine", "data.proprio=[observation/eef_pos]", "data.images=[observation/above_image]",
+             "data.image_transforms=[\"resize(24, 24)\"]", "train.lr=0.01", "rollout.task=" + file, "rollout.n=2",
+             "rollout.horizon=3", "rollout.enabled=true"});
+  ASSERT_EQ(learnt.code, 0) << learnt.err;
+  const auto table = [&](const std::string& task, const std::string& csv) {
+    const Outcome outcome = cohort({"evaluate", "--task", task, "--policy", path("runs/mine/latest"), "--episodes", "3",
+                                    "--max-steps", "15", "--csv", path(csv), "--threads", "1"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return read_file(path(csv));
+  };
+  EXPECT_EQ(table(file, "once"), table(file, "again"));
+  // Without the light of each episode it sees other pictures, and does otherwise.
+  const std::string dark = path("dark.yaml");
+  write_file_atomically(dark, "include: mine.yaml\nevents: {lamp: {ranges: [0, 0]}}\n");
+  const std::string seen = table(file, "once"), unseen = table(dark, "dark");
+  EXPECT_NE(seen.substr(seen.find('\n')), unseen.substr(unseen.find('\n'))) << "the pictures matter";
+}
+
 // The job of scripts/gpu_check, with a smaller network.
 TEST_F(Evaluate, TheConfigurationOfTheReferencesSizeTrainsAndActs) {
   record_push_t();

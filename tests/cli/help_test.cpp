@@ -46,6 +46,30 @@ TEST(SettingsHelp, ExplainsASettingAGroupOrAPartOfNames) {
   EXPECT_EQ(of_scaling.out, help({"informer", "--help"}).out);
 }
 
+TEST(TorchPrograms, AreOneFileThatActsAsTheProgramWhoseNameItIsCalledBy) {
+  const std::filesystem::path folder = std::filesystem::path(cohort_path()).parent_path();
+  const TemporaryFolder elsewhere;
+  for (const char* const name : {"cohort-train", "cohort-predict"}) {
+    const std::filesystem::path program = folder / name;
+    EXPECT_LT(std::filesystem::file_size(program), 100'000u) << program;
+    const Outcome direct = run({program.string(), "--help"});
+    EXPECT_EQ(direct.code, 0) << direct.err;
+    EXPECT_EQ(direct.out, run({cohort_path(), std::string(name).substr(7), "--help"}).out);
+    // A link to it elsewhere, whatever it is called.
+    const std::filesystem::path link = elsewhere.path() / "learn";
+    std::filesystem::create_symlink(program, link);
+    EXPECT_EQ(run({link.string(), "--help"}).out, direct.out);
+    std::filesystem::remove(link);
+  }
+  const Outcome together = run({(folder / "cohort-torch").string(), "--help"});
+  EXPECT_EQ(together.code, 2);
+  EXPECT_TRUE(contains(together.err, "\n  cohort-predict\n")) << together.err;
+  std::filesystem::copy_file(folder / "cohort-train", elsewhere.path() / "cohort-train");
+  const Outcome alone = run({(elsewhere.path() / "cohort-train").string()});
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_TRUE(contains(alone.err, "cohort-train: cannot execute " + (elsewhere.path() / "cohort-torch").string() + ": ")) << alone.err;
+}
+
 /// The line below "next, ...:", or behind that label in the log.
 std::string command_behind(const std::string& text, const std::string& label) {
   const std::size_t at = text.rfind(label);

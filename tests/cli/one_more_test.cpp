@@ -14,18 +14,20 @@ std::string library(const std::string& name) {
   return COHORT_BINARY_DIR "/" + name + ".so";
 }
 
-/// The words of `cohort NAME ...` for its executable, with the policy of one_more/policy.cpp.
+/// `cohort NAME ...` with the policy of one_more/policy.cpp: by cohort-torch under that program's name, as `cohort` comes to it.
 class OneMorePolicy : public TaskProgram {
  protected:
-  static std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> words{cohort_path() + "-" + name};
+  std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more) const {
+    const std::string program = path("cohort-" + name);
+    if (!fs::exists(program)) fs::create_symlink(cohort_path() + "-torch", program);
+    std::vector<std::string> words{program};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
   static std::map<std::string, std::string> variables() {
     return {{"OMP_NUM_THREADS", "1"}, {"LD_PRELOAD", library("tests/one_more_policy")}};
   }
-  static Outcome with_policy(const std::string& name, const std::vector<std::string>& more) {
+  Outcome with_policy(const std::string& name, const std::vector<std::string>& more) const {
     return run(command(name, more), variables());
   }
   std::vector<std::string> training(const std::string& name, const std::string& steps) const {
@@ -60,11 +62,7 @@ TEST_F(OneMorePolicy, IsTrainedContinuedEstimatedEvaluatedAndServedByTheOrdinary
   EXPECT_FALSE(weights("whole").empty());
   EXPECT_EQ(weights("half"), weights("whole")) << "two steps and two more are four";
 
-  // cohort-train says it under the name of the subcommand (subcommand.h).
-  fs::create_symlink(cohort_path() + "-train", path("cohort-estimate"));
-  std::vector<std::string> estimate = training("estimated", "4");
-  estimate.insert(estimate.begin(), path("cohort-estimate"));
-  const Outcome estimated = run(estimate, variables());
+  const Outcome estimated = with_policy("estimate", training("estimated", "4"));
   EXPECT_EQ(estimated.code, 0) << estimated.err;
   EXPECT_TRUE(contains(estimated.out, "linear")) << estimated.out;
   EXPECT_FALSE(fs::exists(path("runs/estimated")));
@@ -80,8 +78,8 @@ TEST_F(OneMorePolicy, IsTrainedContinuedEstimatedEvaluatedAndServedByTheOrdinary
   };
   const std::vector<std::string> alone = evaluate(run_folder, "alone.csv");
   EXPECT_EQ(alone.size(), 3u);
-  const std::string server_program = cohort_path() + "-serve";
-  if (!fs::exists(server_program)) GTEST_SKIP() << "this build has no `cohort serve` (Boost.Beast is missing)";
+  if (!fs::exists(cohort_path() + "-serve"))
+    GTEST_SKIP() << "this build has no `cohort serve` (Boost.Beast is missing)";
   Process server(command("serve", {run_folder, "--port", "0", "--threads", "1", "--exact-bits"}), variables());
   std::smatch found;
   std::string out;

@@ -34,7 +34,7 @@ TEST_F(ServeLibero, APythonServerIsShownWhatOpenpisExampleSends) {
                                   "6",
                                   "--exec-horizon",
                                   "5",
-                                  "--remote-observations",
+                                  "--observations",
                                   "openpi-libero",
                                   "--threads",
                                   "1",

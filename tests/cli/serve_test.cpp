@@ -29,7 +29,7 @@ class Serve : public TaskProgram {
     std::string out;
     EXPECT_TRUE(eventually([&] {
       out = server_->out();
-      return std::regex_search(out, found, std::regex(R"(serving on (ws://127\.0\.0\.1:\d+)\n)")) ||
+      return std::regex_search(out, found, std::regex(R"(serving on ((?:ws|vla-eval)://127\.0\.0\.1:\d+)\n)")) ||
              !alive(server_->pid());
     }));
     EXPECT_FALSE(found.empty()) << out << server_->err();
@@ -86,6 +86,12 @@ TEST_F(Serve, APolicyBehindAPortPlaysItsOwnEpisodesAndAnswersOpenpisClient) {
   EXPECT_TRUE(contains(ended.err, "has connected; 1 now")) << ended.err;
   EXPECT_TRUE(std::regex_search(ended.err, std::regex(R"(at last \d+ connections, [\d.]+ requests/s, [\d.]+ ms)")))
       << ended.err;
+
+  // By vla-eval's protocol, which shows it every control step and takes an action for each.
+  const std::string other = start({run, "--protocol", "vla-eval", "--exact-bits"});
+  ASSERT_TRUE(other.starts_with("vla-eval://")) << other;
+  in_turn.insert(in_turn.end(), {"--size", "20"});
+  EXPECT_EQ(episodes(other, "vla_eval.csv", in_turn), episodes_of(path("alone.csv")));
 }
 
 // The way of LeRobot's users: the set's own fields, observation.state of several observations of the task.

@@ -26,7 +26,8 @@ def main() -> int:
     name = sys.argv[1]
     missing = [package for package in needs(name) if importlib.util.find_spec(package) is None]
     if missing:
-        print(f"Skipped\nthis Python has no {', '.join(missing)}: tests/python/peer_venv makes one that has, COHORT_PEER_PYTHON names it")
+        made, named = ("tests/data/lerobot_venv", "COHORT_LEROBOT_PYTHON") if "lerobot" in missing else ("tests/python/peer_venv", "COHORT_PEER_PYTHON")
+        print(f"Skipped\nthis Python has no {', '.join(missing)}: {made} makes one that has, {named} names it")
         return 77
     module = importlib.import_module(name)
     loader = unittest.defaultTestLoader

@@ -1,11 +1,12 @@
 """Who owns what, and what signals, forks and exceptions leave behind."""
 
 import gc
+import importlib.util
 import os
 import pathlib
-import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
@@ -20,8 +21,8 @@ def resident() -> int:
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def run(script: str, **more) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, **more)
+def run(script: str, argument: str = "", **more) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(script), argument], capture_output=True, text=True, timeout=120, **more)
 
 
 class Views(unittest.TestCase):
@@ -168,6 +169,66 @@ class Processes(unittest.TestCase):
                     print(error)
         """, env={**os.environ, "COHORT_TASKS": library})
         self.assertEqual(done.stdout.strip().split("\n"), ["the second step fails", "the second step fails"], done.stderr)
+
+    def test_another_pytorch_is_named_with_the_wanted_one_and_a_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "torch").mkdir()
+            for version, said in (("2.99.0", "is built for PyTorch 2[.][0-9]+, and .*torch is 2[.]99[.]0: pip install 'torch==2[.]"),
+                                  ("", "is of an unknown version")):  # fmt: skip
+                pathlib.Path(folder, "torch", "__init__.py").write_text("raise SystemExit('it was loaded')")
+                pathlib.Path(folder, "torch", "version.py").write_text(f"__version__ = '{version}'\n" if version else "")
+                done = run("""
+                    import sys
+                    sys.path.insert(0, sys.argv[1])
+                    import cohort
+                    try:
+                        cohort.policy
+                    except ImportError as error:
+                        print(error)
+                """, argument=folder)
+                self.assertRegex(done.stdout, said, done.stderr)
+
+
+class Scenes(unittest.TestCase):
+    """cohort.gs."""
+
+    def ball(self):
+        import cohort.gs as gs
+
+        gs.destroy()
+        gs.init(backend=gs.cpu)
+        scene = gs.Scene(rigid_options=gs.options.RigidOptions(threads=1))
+        ball = scene.add_entity(gs.morphs.Sphere(radius=0.1, pos=(0, 0, 5)))
+        scene.build(n_envs=256)
+        scene.step()
+        return scene, ball
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "cohort.gs needs torch")
+    def test_a_view_outlives_its_scene(self):
+        scene, ball = self.ball()
+        view, copy = scene._core.view("qpos"), ball.get_qpos().clone()
+        del scene, ball
+        gc.collect()
+        others = self.ball()  # would take memory that had been given back
+        others[0].step()
+        np.testing.assert_array_equal(view, copy.numpy())
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "cohort.gs needs torch")
+    def test_ten_thousand_tensors_leave_nothing(self):
+        scene, ball = self.ball()
+
+        def look(times):
+            for _ in range(times):
+                ball.get_qpos()
+                scene._core.view("qvel")
+
+        look(1000)
+        gc.collect()
+        before = resident()
+        look(10000)
+        gc.collect()
+        # (256, 7) float32 left each time would be 72 MB.
+        self.assertLess(resident() - before, 2 << 20)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
-#include "serve/libero_observations.h"
+#include "policy/libero_convention.h"
 #include "serve/msgpack.h"
 
 namespace cohort::serve {
@@ -144,10 +144,10 @@ TEST(ServedObservation, MetadataSayWhatTheyWereMadeOf) {
 
 TEST(OpenpiLibero, OrientationsAreAxisTimesAngle) {
   const double s = std::sqrt(0.5);
-  const std::vector<double> quarter = axis_angle(std::vector<double>{0, 0, s, s});
+  const std::vector<double> quarter = policy::axis_angle(std::vector<double>{0, 0, s, s});
   EXPECT_DOUBLE_EQ(quarter[2], 2 * std::acos(s));
-  EXPECT_EQ(axis_angle(std::vector<double>{0, 0, 0, 1}), (std::vector<double>{0, 0, 0}));
-  EXPECT_NEAR(axis_angle(std::vector<double>{1, 0, 0, 0})[0], M_PI, 1e-12);
+  EXPECT_EQ(policy::axis_angle(std::vector<double>{0, 0, 0, 1}), (std::vector<double>{0, 0, 0}));
+  EXPECT_NEAR(policy::axis_angle(std::vector<double>{1, 0, 0, 0})[0], M_PI, 1e-12);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "core/philox.h"
-#include "serve/libero_observations.h"
+#include "policy/libero_convention.h"
 #include "serve/msgpack.h"
 #include "support/fresh_folder.h"
 #include "support/python.h"
@@ -38,7 +38,7 @@ TEST(OpenpiPeer, PicturesAreResizedAsItsImageToolsDo) {
     write_file_atomically(folder / "picture", std::string(rgb.begin(), rgb.end()));
     ASSERT_TRUE(test::python_agrees("serve/peer.py", {"resize", (folder / "picture").string(), std::to_string(height),
                                                       std::to_string(width), (folder / "resized").string()}));
-    const auto ours = resize_with_pad(rgb, height, width, 224);
+    const auto ours = policy::resize_with_pad(rgb, height, width, 224);
     EXPECT_EQ(std::string(ours.begin(), ours.end()), read_file(folder / "resized")) << height << " x " << width;
   }
 }

@@ -193,7 +193,7 @@ TEST_F(PolicyServerTest, RoboArenasAndOmnigibsonsClientsAreAnsweredInTheirForms)
   EXPECT_EQ(to_floats(std::get<NumpyArray>(bare.of))[1], -1.0f + 0.001f);
   EXPECT_EQ(text(ask(*arena, {{"endpoint", {std::string("reset")}}})), "reset successful");
 
-  serve({.chunk = 2}, {.network = {}, .clients = ClientKind::kOmnigibson});
+  serve({.chunk = 2}, {.network = {}, .protocol = "omnigibson"});
   const auto one = client();
   one->send(pack({Map{{"reset", {true}}}}));  // is not answered
   const auto action = [&] { return to_floats(std::get<NumpyArray>(find(ask(*one, x(1)), "action")->of)); };
@@ -226,6 +226,7 @@ TEST_F(PolicyServerTest, SpeaksHttpToWhoeverLooksAndNothingToWebPages) {
   serve();
   const std::string end = " HTTP/1.1\r\nHost: a\r\n";
   EXPECT_TRUE(raw("GET /healthz" + end + "\r\n").starts_with("HTTP/1.1 200 OK"));
+  EXPECT_NE(raw("GET /health" + end + "\r\n").find(R"({"status": "ok"})"), std::string::npos) << "vla-eval's";
   EXPECT_NE(raw("GET /" + end + "\r\n").find("426"), std::string::npos);
   const std::string upgrade =
       "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -11,6 +11,7 @@
 #include "actor/policy_actor.h"
 #include "core/error.h"
 #include "core/message_of.h"
+#include "policy/convention_policy.h"
 #include "serve/msgpack.h"
 #include "serve/policy_server.h"
 #include "serve/server_url.h"
@@ -121,15 +122,16 @@ TEST(RemotePolicy, WhatDoesNotFitTheTaskIsNamed) {
   EXPECT_NE(message_of([&] { connect_policy(url_of(*server), {.exec_horizon = 3}); }).find("gives 2 actions at a time"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
-              const auto remote = connect_policy(url_of(*server), {.remote_observations = "openpi-libero"});
+              const auto remote = policy::shown_as("openpi-libero", connect_policy(url_of(*server), {}));
               actor::PolicyActor(*remote, task, "sums");
-            }).find("none of LIBERO's tasks"),
+            }).find("it sees 'observation/x', but --observations openpi-libero shows observation/image"),
             std::string::npos);
   EXPECT_NE(message_of([&] { parse_url("wss://a:1"); }).find("ssh -L"), std::string::npos);
-  for (const char* bad : {"ws://", "ws://a:b", "ws://a:99999", "http://a"})
+  for (const char* bad : {"ws://", "ws://a:b", "ws://a:99999", "http://a", "vla-eval://a:b"})
     EXPECT_NE(message_of([&] { parse_url(bad); }).find("ws://HOST:PORT"), std::string::npos) << bad;
   EXPECT_EQ(parse_url("ws://[::1]:12/x").host, "::1");
   EXPECT_EQ(parse_url("ws://robot").port, "8000");
+  EXPECT_EQ(parse_url("vla-eval://robot:9").scheme, "vla-eval");
 }
 
 TEST(RemotePolicy, AServerThatIsNotThereIsNamed) {

@@ -57,7 +57,7 @@ float solve_constraints(const ModelView& m, BlockSpace<ScalarLane>& b) {
 }
 std::vector<float> second_derivatives(const ModelView& m, BlockSpace<ScalarLane>& b) {
   start_solver<ScalarLane>(m, b.w, b.c, b.s);
-  const Pattern pattern = hessian_pattern<ScalarLane>(m, b.c, b.s, 1u);
+  const Pattern<ScalarLane> pattern = hessian_pattern<ScalarLane>(m, b.c, b.s, 1u);
   assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, pattern, true, true);
   std::vector<float> dense(static_cast<std::size_t>(m.nv * m.nv), 0.0f);
   for (int i = 0; i < m.nv; ++i) {

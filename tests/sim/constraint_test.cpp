@@ -25,6 +25,11 @@ constexpr double kConstrainedAccelerationTolerance = 5e-3;
 /// The demanded bound, where both go on until nothing is to be gained. Stiff rows leave small accelerations of large
 /// ones: a single element may differ by kConstrainedAccelerationTolerance.
 constexpr double kConvergedTolerance = 5e-4;
+/// Of friction without slip. The normal forces that bound it are weights times rows, and a stiff row is the difference
+/// of numbers a thousand times larger. Pyramids agree to kConvergedTolerance, cones to this, small accelerations beside
+/// large ones to kSlipOfElement. Rolling friction of cones is found as the minimum here, where MuJoCo's twenty inner
+/// steps end before it.
+constexpr double kSlipTolerance = 5e-3, kSlipOfElement = 0.3, kRollingTolerance = 0.15;
 /// Integration of one step from the same acceleration.
 constexpr double kStepTolerance = 5e-5;
 
@@ -281,6 +286,50 @@ TEST_P(Constraint, SolutionEqualsMujocosWhereBothSolversConverge) {
                       format("qacc of sample {}", sample), kConstrainedAccelerationTolerance);
   }
   expect_touching(name, touching, 30);
+}
+
+TEST_P(Constraint, FrictionWithoutSlipEqualsMujocosWhereBothSweepToTheEnd) {
+  const auto [name, xml] = features()[std::get<0>(GetParam())];
+  SCOPED_TRACE(name);
+  constexpr int kSweeps = 400;
+  const auto is = [&](const char* word) { return name.find(word) != std::string::npos; };
+  const double tolerance = is("elliptic") && is("condim 6") ? kRollingTolerance : kSlipTolerance;
+  test::Pair p(test::compile_xml(xml), std::get<1>(GetParam()));
+  p.mj->opt.iterations = p.view.option.iterations = 1000;
+  p.mj->opt.ls_iterations = p.view.option.ls_iterations = 200;
+  p.mj->opt.tolerance = 1e-14;
+  p.view.option.tolerance = 1e-14f;
+  p.mj->opt.noslip_iterations = p.view.option.noslip_iterations = kSweeps;
+  p.mj->opt.noslip_tolerance = 0;
+  p.view.option.noslip_tolerance = 0;
+  Block block(p.view);
+  int compared = 0;
+  double changed = 0;
+  for (std::uint64_t sample = 0; sample < 30; ++sample) {
+    p.randomize(sample, 0.1, 0.5);
+    near_the_model(p);
+    mj_forward(p.mj.get(), p.data.get());
+    if (p.data->nefc == 0) continue;
+    ++compared;
+    block.load(p.view, *p.data);
+    test::evaluate(p.view, block.space);
+    test::expect_near(take(block.space.w.qacc, p.view.nv), take(p.data->qacc, p.view.nv), tolerance,
+                      format("qacc of sample {}", sample), kSlipOfElement);
+    test::expect_near(take(block.space.w.constraint, p.view.nv), take(p.data->qfrc_constraint, p.view.nv), tolerance,
+                      format("forces of sample {}", sample), kSlipOfElement);
+    // What the sweeps change is more by far than that, or this would compare nothing.
+    const std::vector<double> without_slip = take(p.data->qacc, p.view.nv);
+    p.mj->opt.noslip_iterations = 0;
+    mj_forward(p.mj.get(), p.data.get());
+    p.mj->opt.noslip_iterations = kSweeps;
+    double scale = 1;
+    for (double x : without_slip) scale = std::max(scale, std::abs(x));
+    for (int d = 0; d < p.view.nv; ++d) {
+      changed = std::max(changed, std::abs(without_slip[static_cast<std::size_t>(d)] - p.data->qacc[d]) / scale);
+    }
+  }
+  EXPECT_GT(compared, 0);
+  if (is("contacts") && !is("condim 1")) EXPECT_GT(changed, 10 * kSlipTolerance);
 }
 
 TEST_P(Constraint, OneStepFromTheSameStateEqualsMujoco) {

@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #include "core/message_of.h"
+#include "sim/compile.h"
 #include "sim/cuda/engine.h"
 #include "sim/cuda/runner.h"
+#include "sim/engine_plan.h"
+#include "sim/model.h"
 #include "sim/models.h"
 #include "sim/scene.h"
 
@@ -34,11 +37,17 @@ Mjcf model_of(const std::string& name) {
   return Mjcf{kModels + name};
 }
 
-SceneOptions options_on(bool gpu) {
+/// For equal bits of any model a CPU has to have the row space that the device takes by itself.
+SceneOptions options_on(bool gpu, const std::string& model = "") {
   SceneOptions o;
   o.seed = 3;
   o.lanes = LaneWidth::kScalar;
-  if (gpu) o.device = {DeviceKind::kCuda, 0};
+  if (gpu) {
+    o.device = {DeviceKind::kCuda, 0};
+  } else if (!model.empty()) {
+    const EntityDeclaration e{"model", model_of(model)};
+    o.row_space = choose_row_space(import_model(compile_scene(std::span(&e, 1), {}, {}).mjb), -1, DeviceKind::kCuda);
+  }
   return o;
 }
 
@@ -83,7 +92,7 @@ TEST_P(BitsOnGpu, AreTheScalarEnginesForEveryBatchSize) {
 #else
   constexpr int kMost = 100, kSteps = 200, kSizes[] = {1, 7, 32, 33, kMost};
 #endif
-  Scene truth(options_on(false));
+  Scene truth(options_on(false, GetParam()));
   truth.add_entity(model_of(GetParam()));
   truth.build(kMost);
   for (int s = 0; s < kSteps; ++s) {
@@ -97,7 +106,7 @@ TEST_P(BitsOnGpu, AreTheScalarEnginesForEveryBatchSize) {
   }
   ASSERT_GT(moved, 0.0f) << "nothing moves: the comparison would say nothing";
   for (int n : kSizes) {
-    Scene scene(options_on(true));
+    Scene scene(options_on(true, GetParam()));
     scene.add_entity(model_of(GetParam()));
     scene.build(n);
     for (int s = 0; s < kSteps; ++s) {
@@ -111,7 +120,7 @@ TEST_P(BitsOnGpu, AreTheScalarEnginesForEveryBatchSize) {
 TEST_P(BitsOnGpu, OfDerivedFieldsAreTheScalarEngines) {
   std::vector<float> result[2];
   for (bool gpu : {false, true}) {
-    Scene scene(options_on(gpu));
+    Scene scene(options_on(gpu, GetParam()));
     scene.add_entity(model_of(GetParam()));
     scene.build(5);
     for (int s = 0; s < 60; ++s) {
@@ -133,7 +142,7 @@ TEST_P(BitsOnGpu, OfWhatAStepLeavesAreTheScalarEngines) {
                                    Field::kQfrcConstraint, Field::kLinkTwist,    Field::kGeomForce};
   std::vector<float> result[2];
   for (bool gpu : {false, true}) {
-    SceneOptions options = options_on(gpu);
+    SceneOptions options = options_on(gpu, GetParam());
     options.step_leaves = left;
     options.leave_present = GetParam() == std::string("walker.xml");
     if (GetParam() == std::string("walker.xml") || GetParam() == std::string("crates"))
@@ -162,6 +171,25 @@ INSTANTIATE_TEST_SUITE_P(Models, BitsOnGpu,
                          ::testing::Values("walker.xml", "pile.xml", "arm.xml", "arm_plain.xml", "tendons.xml",
                                            "crates", "mixed.xml", "terrain.xml", "crowd.xml", "rubble.xml", "hills.xml",
                                            "grip.xml", "troop.xml", "trio.xml", "biped.xml"));
+
+TEST_F(SimOnGpu, ALargeTreeHasTheScalarEnginesBitsForEveryRowSpaceThatIsGiven) {
+  for (const int rows : {0, 24, 64}) {
+    std::vector<float> result[2];
+    for (const bool gpu : {false, true}) {
+      SceneOptions o = options_on(gpu);
+      o.row_space = rows;
+      Scene scene(o);
+      scene.add_entity(model_of("biped.xml"));
+      scene.build(7);
+      for (int s = 0; s < 60; ++s) {
+        scene.set_random_ctrl(s);
+        scene.step();
+      }
+      result[gpu ? 1 : 0] = states(scene, 7);
+    }
+    EXPECT_TRUE(same_bits(result[1], result[0])) << rows << " rows";
+  }
+}
 
 TEST_F(SimOnGpu, ManyStepsInOneLaunchAreAsManyLaunches) {
   std::vector<float> result[2];

@@ -41,7 +41,8 @@ std::vector<double> dense_hessian(const ModelView& m, BlockSpace<ScalarLane>& b)
 }
 
 /// Every entry below the diagonal, zero where the pattern has none.
-void expect_hessian(const ModelView& m, const SolverSpace<ScalarLane>& s, Pattern p, const std::vector<double>& dense) {
+void expect_hessian(const ModelView& m, const SolverSpace<ScalarLane>& s, Pattern<ScalarLane> p,
+                    const std::vector<double>& dense) {
   const auto entry = [&](int i, int j) { return dense[static_cast<std::size_t>(i * m.nv + j)]; };
   for (int i = 0; i < m.nv; ++i) {
     int k = p.start[i];
@@ -71,7 +72,7 @@ void compare(const std::vector<std::uint8_t>& mjb) {
     test::make_rows(m, b);
     start_solver<ScalarLane>(m, b.w, b.c, b.s);
     std::vector<double> dense = dense_hessian(m, b);
-    const Pattern p = hessian_pattern<ScalarLane>(m, b.c, b.s, 1);
+    const Pattern<ScalarLane> p = hessian_pattern<ScalarLane>(m, b.c, b.s, 1);
     across += p.cols != m.pattern;
     assemble_hessian<ScalarLane>(m, b.w, b.c, b.s, p, true, true);
     expect_hessian(m, b.s, p, dense);

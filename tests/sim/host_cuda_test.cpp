@@ -2,16 +2,21 @@
 // GPU, or none, cannot show. gpu_test.cpp and the tests of the scene's interface run on them as well.
 #include "sim/host_cuda/host_cuda.h"
 
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
+#include "sim/compile.h"
 #include "sim/cuda/engine.h"
 #include "sim/cuda/runner.h"
+#include "sim/engine_plan.h"
 #include "sim/host_cuda/cuda_runtime.h"
+#include "sim/model.h"
 #include "sim/models.h"
 #include "sim/scene.h"
 
@@ -159,6 +164,39 @@ TEST(SimOnDevices, RandomControlsAreTheHosts) {
   }
   ASSERT_GT(drawn[0].size(), 100u);
   EXPECT_TRUE(same_bits(drawn[1], drawn[0]));
+}
+
+TEST(SimOnDevices, FewEnvironmentsHaveMoreOfAMultiprocessorsSharedMemory) {
+  const EntityDeclaration e{"model", Mjcf{kModels + std::string("biped.xml")}};
+  const Model model = import_model(compile_scene(std::span(&e, 1), {}, {}).mjb);
+  const ModelView view = planned_view(model, -1, 0, {}, DeviceKind::kCuda);
+  const int hessian = view.nv * (view.nv + 1) / 2;
+  // One multiprocessor, 16 warps of which at once: with more blocks none gets less.
+  cuda::WorkspaceNeed need[4];
+  for (const auto& [i, blocks] : {std::pair{0, 1}, {1, 2}, {2, 16}, {3, 100}}) {
+    ASSERT_EQ(cuda::workspace_need(1, view, blocks, need[i]), nullptr);
+    EXPECT_LE(need[i].block.hot_per_lane * 128, 96 << 10);
+    EXPECT_GT(need[i].block.carveout, 0);
+    EXPECT_LE(need[i].block.carveout, 100);
+  }
+  EXPECT_GT(need[0].block.hot_per_lane, hessian) << "a block alone: the Hessian and more";
+  EXPECT_GT(need[1].block.hot_per_lane, hessian);
+  EXPECT_LT(need[2].block.hot_per_lane, hessian);
+  EXPECT_GT(need[2].block.hot_per_lane, 0);
+  EXPECT_EQ(need[3].block.hot_per_lane, need[2].block.hot_per_lane);
+  // For measuring: fewer than fit, never more.
+  setenv("COHORT_GPU_HOT", "40", 1);
+  setenv("COHORT_GPU_CARVEOUT", "70", 1);
+  cuda::WorkspaceNeed measured[2];
+  const char* const why[] = {cuda::workspace_need(1, view, 1, measured[0]),
+                             (setenv("COHORT_GPU_HOT", "100000", 1), cuda::workspace_need(1, view, 1, measured[1]))};
+  unsetenv("COHORT_GPU_HOT");
+  unsetenv("COHORT_GPU_CARVEOUT");
+  EXPECT_EQ(why[0], nullptr);
+  EXPECT_EQ(why[1], nullptr);
+  EXPECT_LE(measured[0].block.hot_per_lane, 40);
+  EXPECT_EQ(measured[0].block.carveout, 70);
+  EXPECT_EQ(measured[1].block.hot_per_lane, need[0].block.hot_per_lane);
 }
 
 TEST(SimOnDevices, WhatBrokeOnTheDeviceIsReportedByTheNextWait) {

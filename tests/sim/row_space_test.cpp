@@ -136,12 +136,18 @@ TEST(RowSpace, TreesThatNoRowCouplesAreSolvedAsIfAlone) {
 
 /// docs/design/decisions/row-space.md
 TEST(RowSpace, IsChosenForLargeTreesAndForSmallOnesWithManyPairsOfGeoms) {
-  const auto chosen = [](const Mjcf& file, SceneOptions options = {}) {
+  const auto chosen = [](const Mjcf& file, SceneOptions options = {}, DeviceKind device = DeviceKind::kCpu) {
     const EntityDeclaration e{"model", file};
-    return choose_row_space(import_model(compile_scene(std::span(&e, 1), {}, options).mjb), -1);
+    return choose_row_space(import_model(compile_scene(std::span(&e, 1), {}, options).mjb), options.row_space, device);
   };
   const auto walker = [&](SceneOptions options) { return chosen(Mjcf{kModels + "walker.xml"}, options); };
   EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}), 64);
+  // A device takes fewer by itself, and as many as it is told.
+  EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}, {}, DeviceKind::kCuda), 24);
+  SceneOptions given;
+  given.row_space = 64;
+  EXPECT_EQ(chosen(Mjcf{kModels + "biped.xml"}, given, DeviceKind::kCuda), 64);
+  EXPECT_EQ(chosen(Mjcf{kModels + "pile.xml"}, {}, DeviceKind::kCuda), 0);
   EXPECT_EQ(walker({}), 24);
   EXPECT_GT(chosen(Mjcf{kModels + "troop.xml"}), 0);
   for (const char* free : {"pile.xml", "mixed.xml", "crowd.xml", "terrain.xml", "arm_plain.xml", "tendons.xml"}) {

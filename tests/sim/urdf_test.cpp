@@ -1,6 +1,7 @@
 // What a URDF file says and a simulation would otherwise pass over: names, <mimic>, limits, where meshes lie.
 #include "sim/urdf.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -192,6 +193,20 @@ TEST(UrdfLimits, AMovingLinkWithoutInertiaIsNamedWithARemedy) {
   EXPECT_NE(text.find("<inertial>"), std::string::npos) << text;
 }
 
+TEST(UrdfLimits, WhatIsTrueOfSeveralJointsIsSaidOnce) {
+  std::string text = "<robot name='r'><link name='base'/>";
+  for (const char* name : {"left", "right"}) {
+    text += format(
+        "<link name='{0}'/><joint name='{0}_joint' type='revolute'><parent link='base'/><child link='{0}'/>"
+        "<limit lower='0' upper='0' effort='1' velocity='1'/></joint>",
+        name);
+  }
+  const UrdfRemarks remarks = check_urdf(text + "</robot>");
+  ASSERT_EQ(remarks.warnings.size(), 1u);
+  EXPECT_EQ(remarks.warnings[0].find("joints `left_joint`, `right_joint`: each has limits from 0 to 0"), 0u)
+      << remarks.warnings[0];
+}
+
 /// Follows the remedies that messages give, which have to work as they stand there.
 TEST(UrdfLimits, LinksWithoutInertiaLoadWithTheLineThatTheirMessageNames) {
   const std::string planar =
@@ -210,6 +225,28 @@ TEST(UrdfLimits, LinksWithoutInertiaLoadWithTheLineThatTheirMessageNames) {
     ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << text;
     const std::string line = text.substr(begin, end + std::string("</mujoco>").size() - begin);
     EXPECT_EQ(build_urdf(Urdf{.file = "", .xml = "<robot name='r'>" + line + body, .fixed = true}).error, "") << line;
+  }
+  // The other remedy: the same model, and a warning that names the links.
+  for (const auto& [body, link] : {std::pair{planar, "x"}, std::pair{skew, "tip"}}) {
+    ModelEdits edits;
+    edits.repair_inertia = true;
+    Scene repaired({.engine = EngineKind::kMujoco}), as_written({.engine = EngineKind::kMujoco});
+    repaired.add_entity(Urdf{.file = "", .xml = "<robot name='r'>" + body, .fixed = true, .edits = edits}, "robot");
+    as_written.add_entity(
+        Urdf{.file = "",
+             .xml = "<robot name='r'><mujoco><compiler boundmass='0.001' boundinertia='1e-06' balanceinertia='true'/>"
+                    "</mujoco>" +
+                    body,
+             .fixed = true},
+        "robot");
+    repaired.build(1), as_written.build(1);
+    for (std::size_t l = 0; l < repaired.info().links.size(); ++l)
+      EXPECT_EQ(repaired.info().links[l].mass, as_written.info().links[l].mass);
+    EXPECT_EQ(repaired.get_parameter(Parameter::kLinkInertia), as_written.get_parameter(Parameter::kLinkInertia));
+    const auto says = [&](const std::string& warning) {
+      return warning.find("repair_inertia") != std::string::npos && warning.ends_with(format(": {}", link));
+    };
+    EXPECT_EQ(std::ranges::count_if(repaired.warnings(), says), 1);
   }
 }
 

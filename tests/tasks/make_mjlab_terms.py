@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import torch
 from mjlab.envs.mdp import observations, rewards, terminations
+from mjlab.tasks.cartpole import cartpole_env_cfg as cartpole
+from mjlab.tasks.manipulation.mdp import commands as lifting, observations as lift_observations, rewards as lift
 from mjlab.tasks.velocity.mdp import observations as velocity_observations
 from mjlab.sensor import TerrainHeightSensor
 from mjlab.tasks.velocity.mdp import rewards as velocity
@@ -78,6 +80,8 @@ def main():
     states = [state() for _ in range(STEPS)]
     for s in states:
         s.update(shins())
+    for s in states:
+        s["cube_pos"] = uniform(-0.5, 0.5, ENVS, 3)
     swing = None
     expected = []
     air = torch.zeros(ENVS, 4)
@@ -114,6 +118,8 @@ def main():
         arm = lab.quat_apply(s["shin_quat"], torch.tensor(SITE).expand(ENVS, 4, 3))
         site_pos = s["shin_pos"] + arm
         data.site_lin_vel_w = s["shin_twist"][..., :3] + torch.linalg.cross(s["shin_twist"][..., 3:], arm)
+        data.site_pos_w, data.site_quat_w = site_pos, s["shin_quat"]
+        data.site_vel_w = torch.cat([data.site_lin_vel_w, s["shin_twist"][..., 3:]], dim=-1)
         joints = [f"j{i}" for i in range(12)]
         asset = SimpleNamespace(data=data, find_joints=lambda names: (list(range(12)), joints))
         every = SimpleNamespace(
@@ -126,13 +132,20 @@ def main():
             ),
             first_contact=landed,
         )
+        goal = lifting.LiftingCommand.__new__(lifting.LiftingCommand)  # its managers' work aside
+        goal.target_pos = s["command"]
         env = SimpleNamespace(
             num_envs=ENVS,
             device="cpu",
             step_dt=DT,
             extras={"log": {}},
-            scene={"robot": asset, "feet": feet, "heights": Heights(site_pos[..., 2])},
-            command_manager=SimpleNamespace(get_command=lambda name: s["command"]),
+            scene={
+                "robot": asset,
+                "feet": feet,
+                "heights": Heights(site_pos[..., 2]),
+                "cube": SimpleNamespace(data=SimpleNamespace(root_link_pos_w=s["cube_pos"])),
+            },
+            command_manager=SimpleNamespace(get_command=lambda name: s["command"], get_term=lambda name: goal),
             action_manager=SimpleNamespace(action=actions[0], prev_action=actions[1], prev_prev_action=actions[2]),
         )
         asset_cfg = {"asset_cfg": every}
@@ -176,6 +189,18 @@ def main():
         values["feet_swing_height"] = swing(env, "feet", "heights", 0.1, "twist", 0.3)
         upright = SimpleNamespace(_asset_cfg=every)
         values["upright"] = velocity.upright.__call__(upright, env, std=0.45, asset_cfg=SimpleNamespace(name="robot", body_ids=[]))
+        foot = SimpleNamespace(name="robot", site_ids=[0])
+        hip, knee = SimpleNamespace(name="robot", joint_ids=[1]), SimpleNamespace(name="robot", joint_ids=[2])
+        values["ee_to_object_distance"] = lift_observations.ee_to_object_distance(env, "cube", foot)
+        values["object_to_goal_distance"] = lift_observations.object_to_goal_distance(env, "cube", "twist", foot)
+        values["ee_velocity"] = lift_observations.ee_velocity(env, foot)
+        values["target_position"] = lift_observations.target_position(env, "twist", foot)
+        values["staged_position_reward"] = lift.staged_position_reward(env, "twist", "cube", 0.5, 0.7, foot)
+        values["bring_object_reward"] = lift.bring_object_reward(env, "twist", "cube", 0.6)
+        values["joint_velocity_hinge_penalty"] = lift.joint_velocity_hinge_penalty(env, 0.5, every)
+        values["pole_angle_cos_sin"] = cartpole.pole_angle_cos_sin(env, hip)
+        one = SimpleNamespace(scene=env.scene, action_manager=SimpleNamespace(action=actions[0][:, :1]))
+        values["cartpole_smooth_reward"] = cartpole.cartpole_smooth_reward(one, knee, hip)
         params = dict(
             asset_cfg=every,
             command_name="twist",

@@ -17,14 +17,18 @@ namespace {
 constexpr int kEnvs = 16;
 
 constexpr const char* kTerms = R"yaml({
-  "scene": {"robot": {"mjcf": "MODEL", "joint_pos": {".*_abduction": 0, ".*_hip": 0.8, ".*_knee": -1.5}}},
+  "scene": {"robot": {"mjcf": "MODEL", "joint_pos": {".*_abduction": 0, ".*_hip": 0.8, ".*_knee": -1.5}},
+            "cube": {"box": [0.1, 0.1, 0.1]}},
   "simulation": {"timestep": 0.005, "decimation": 4, "soft_joint_pos_limit_factor": 0.9},
   "actions": {"joint_pos": {}},
   "commands": {"twist": {"ranges": {"lin_vel_x": [-1, 1]}}},
   "observations": {"policy": {
     "base_lin_vel": {}, "base_ang_vel": {}, "projected_gravity": {}, "joint_pos_rel": {}, "joint_vel_rel": {},
     "last_action": {}, "foot_air_time": {"feet": ".*_foot"}, "foot_contact": {"feet": ".*_foot"},
-    "foot_contact_forces": {"feet": ".*_foot"}, "foot_height": {"sites": ".*_sole"}}},
+    "foot_contact_forces": {"feet": ".*_foot"}, "foot_height": {"sites": ".*_sole"},
+    "ee_to_object_distance": {"object_name": "cube", "site": "fl_sole"}, "ee_velocity": {"site": "fl_sole"},
+    "object_to_goal_distance": {"object_name": "cube", "command_name": "twist"},
+    "target_position": {"site": "fl_sole", "command_name": "twist"}, "pole_angle_cos_sin": {"joints": "fl_hip"}}},
   "rewards": {
     "track_linear_velocity": {"std": 0.5}, "track_angular_velocity": {"std": 0.70710678}, "flat_orientation_l2": {},
     "body_angular_velocity_penalty": {}, "joint_torques_l2": {}, "joint_vel_l2": {}, "action_rate_l2": {},
@@ -36,6 +40,10 @@ constexpr const char* kTerms = R"yaml({
     "soft_landing": {"feet": ".*_foot", "command_threshold": 0.05}, "upright": {"std": 0.45},
     "variable_posture": {"std_standing": 0.1, "std_walking": 0.3, "std_running": 0.6, "walking_threshold": 0.3,
                          "running_threshold": 1.2},
+    "staged_position_reward": {"site": "fl_sole", "object_name": "cube", "command_name": "twist", "reaching_std": 0.5,
+                               "bringing_std": 0.7},
+    "bring_object_reward": {"object_name": "cube", "command_name": "twist", "std": 0.6},
+    "joint_velocity_hinge_penalty": {"max_vel": 0.5}, "cartpole_smooth_reward": {"cart": "fl_knee", "hinge": "fl_hip"},
     "bad_orientation": {"formula": "acos(-base.projected_gravity[2]) > 0.8"},
     "root_height_below_minimum": {"formula": "base.position[2] < 0.1"}}
 })yaml";
@@ -102,8 +110,14 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   ASSERT_EQ(feet.size(), 4u);
   std::vector<std::size_t> shins;
   for (const std::size_t foot : feet) shins.push_back(static_cast<std::size_t>(info.geoms[foot].link));
-  const auto command = std::ranges::find(plan.judge_memories, "commands.twist", &terms::MemorySlot::name);
-  ASSERT_NE(command, plan.judge_memories.end());
+  const auto remembered = [&](const std::string& name) {
+    const auto slot = std::ranges::find(plan.judge_memories, name, &terms::MemorySlot::name);
+    EXPECT_NE(slot, plan.judge_memories.end()) << name;
+    return static_cast<std::size_t>(slot->first);
+  };
+  const std::size_t command = remembered("commands.twist");
+  const std::size_t ranges[] = {remembered("commands.twist.lin_vel_x"), remembered("commands.twist.lin_vel_y"),
+                                remembered("commands.twist.ang_vel_z")};
 
   std::size_t compared = 0;
   for (std::size_t t = 0; t < fixture["states"].size(); ++t) {
@@ -114,6 +128,8 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
       const std::vector<float> qpos = row("qpos"), qvel = row("qvel"), forces = row("qfrc_actuator"),
                                action = row("action"), told = row("command"), foot = row("foot_force");
       for (std::size_t i = 0; i < qpos.size(); ++i) put(field(sim::Field::kQpos), i, env, qpos[i]);
+      const std::vector<float> cube = row("cube_pos");
+      for (std::size_t i = 0; i < 3; ++i) put(field(sim::Field::kQpos), qpos.size() + i, env, cube[i]);
       for (std::size_t i = 0; i < qvel.size(); ++i) put(field(sim::Field::kQvel), i, env, qvel[i]);
       for (std::size_t i = 0; i < forces.size(); ++i) put(field(sim::Field::kQfrcActuator), i, env, forces[i]);
       for (std::size_t i = 0; i < action.size(); ++i) put({ArrayPlace::kAction}, i, env, action[i]);
@@ -125,9 +141,9 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
         for (std::size_t i = 0; i < 4; ++i) put(field(sim::Field::kLinkQuat), 4 * shins[f] + i, env, quat[4 * f + i]);
         for (std::size_t i = 0; i < 6; ++i) put(field(sim::Field::kLinkTwist), 6 * shins[f] + i, env, twist[6 * f + i]);
       }
-      // The command of the step that is judged is what the last evaluation has kept.
+      // The command of the step that is judged is what the last evaluation has kept, and so are those that stay.
       for (std::size_t i = 0; i < 3; ++i)
-        memory[(static_cast<std::size_t>(command->first) + i) * kEnvs + env] = told[i];
+        memory[(command + i) * kEnvs + env] = memory[ranges[i] * kEnvs + env] = told[i];
     }
     terms::run_scalar(e, 0, kEnvs, registers.data());
     const auto compare = [&](const std::string& name, ArrayPlace place, std::size_t first, std::size_t n) {
@@ -142,9 +158,13 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
               << name << " [" << i << "], environment " << env << ", step " << t;
       }
     };
+    const auto told_anew = [](const std::string& name) {
+      return name == "object_to_goal_distance" || name == "target_position";
+    };
     for (std::size_t f = 0; f < plan.spec.observations.size(); ++f)
-      compare(plan.spec.observations[f].name, {ArrayPlace::kObservation, static_cast<int>(f)}, 0,
-              static_cast<std::size_t>(plan.spec.observations[f].elements()));
+      if (t > 0 || !told_anew(plan.spec.observations[f].name))  // commands are drawn at the reset
+        compare(plan.spec.observations[f].name, {ArrayPlace::kObservation, static_cast<int>(f)}, 0,
+                static_cast<std::size_t>(plan.spec.observations[f].elements()));
     if (t == 0) continue;  // nothing is paid at the reset
     for (std::size_t i = 0; i < plan.spec.reward_terms.size(); ++i)
       compare(plan.spec.reward_terms[i], {ArrayPlace::kTerms}, i, 1);

@@ -79,6 +79,39 @@ TEST_F(NewTaskFile, ServosOfAFileWithoutActuatorsHoldWhatHangsOnThem) {
   expect_passes(path("reach.yaml"));
 }
 
+TEST_F(NewTaskFile, ServosAreAsStrongAsTheFileLetsTheirJointsBe) {
+  std::string limited = kArm;
+  const std::string elbow = R"(name="elbow")";
+  limited.insert(limited.find(elbow) + elbow.size(), R"( actuatorfrcrange="-4.5 4.5")");
+  const RobotSurvey free = survey_robot(write("arm.xml", kArm), false);
+  const RobotSurvey robot = survey_robot(write("limited.xml", limited), false);
+  EXPECT_EQ(robot.joints[0].effort, free.joints[0].effort);
+  EXPECT_GT(free.joints[1].effort, 4.5);
+  EXPECT_EQ(robot.joints[1].effort, 4.5);
+}
+
+TEST_F(NewTaskFile, RobotsWhoseBaseHasNoMassStandFixedAndImpossibleInertiasAreRepaired) {
+  // As KUKA's iiwa and ANYmal's cameras are in the URDF files that people have.
+  const auto urdf = [](const char* upper) {
+    return format(R"(<robot name="arm"><link name="base"/><joint name="shoulder" type="revolute"><parent link="base"/>
+      <child link="upper"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="1"/></joint>
+      <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>{}</inertial></link></robot>)",
+                  upper);
+  };
+  const RobotSurvey sound = survey_robot(
+      write("sound.urdf", urdf(R"(<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>)")), false);
+  EXPECT_FALSE(sound.free_base);
+  EXPECT_FALSE(sound.repair_inertia);
+  const fs::path impossible =
+      write("impossible.urdf", urdf(R"(<inertia ixx="0.01" iyy="0.01" izz="0.03" ixy="0" ixz="0" iyz="0"/>)"));
+  const RobotSurvey repaired = survey_robot(impossible, false);
+  EXPECT_FALSE(repaired.free_base);
+  EXPECT_TRUE(repaired.repair_inertia);
+  const NewTask task = write_new_task({.file = path("repaired.yaml"), .robot = impossible, .like = "balance"});
+  EXPECT_NE(task.text.find("repair_inertia: true"), std::string::npos) << task.text;
+  expect_passes(path("repaired.yaml"));
+}
+
 TEST_F(NewTaskFile, EveryKindThatGoesWithARobotPassesTheChecks) {
   const fs::path arm = write("arm.xml", kArm);
   const struct {

@@ -626,11 +626,25 @@ TEST_F(TaskFile, FilesThatIncludeEachOtherAreACircle) {
 
 TEST_F(TaskFile, EveryNamedTermCanBeRead) {
   // The parameters that terms need.
-  const nlohmann::json kGiven{{"std", 0.5},          {"std_standing", 0.1},   {"std_walking", 0.2},
-                              {"std_running", 0.3},  {"target_height", 0.5},  {"limit_angle", 1.0},
-                              {"max_velocity", 9.0}, {"minimum_height", 0.1}, {"command_name", "twist"},
-                              {"link", "trunk"},     {"sensor_name", "gyro"}, {"feet", ".*_foot"},
-                              {"bodies", "trunk"},   {"site", "imu"},         {"sites", "imu|other"}};
+  const nlohmann::json kGiven{{"std", 0.5},
+                              {"std_standing", 0.1},
+                              {"std_walking", 0.2},
+                              {"std_running", 0.3},
+                              {"target_height", 0.5},
+                              {"limit_angle", 1.0},
+                              {"max_velocity", 9.0},
+                              {"minimum_height", 0.1},
+                              {"command_name", "twist"},
+                              {"link", "trunk"},
+                              {"sensor_name", "gyro"},
+                              {"feet", ".*_foot"},
+                              {"bodies", "trunk"},
+                              {"site", "imu"},
+                              {"sites", "imu|other"},
+                              {"object_name", "robot"},
+                              {"reaching_std", 0.2},
+                              {"bringing_std", 0.3},
+                              {"max_vel", 1.0}};
   std::string model = kHopper;
   model.replace(model.find("<geom name=\"trunk\""), 0, "<site name=\"imu\"/><site name=\"other\"/>");
   write("hopper.xml", model);
@@ -644,7 +658,9 @@ TEST_F(TaskFile, EveryNamedTermCanBeRead) {
     nlohmann::json term = nlohmann::json::object();
     for (const TermParameterEntry& parameter : entry.parameters)
       if (std::string(parameter.standard).empty()) term[parameter.name] = kGiven.at(parameter.name);
-    if (std::string(entry.name) == "track_site_orientation") term["command_name"] = "pose";
+    const std::string name = entry.name;
+    if (name == "track_site_orientation" || name == "orientation_command_error") term["command_name"] = "pose";
+    if (name == "cartpole_smooth_reward") term["cart"] = "left_hip", term["hinge"] = "right_hip";
     const std::string kinds = entry.kinds;
     if (kinds.find('o') != std::string::npos) file["observations"]["policy"][entry.name] = term;
     if (kinds.find('r') != std::string::npos) file["rewards"][entry.name] = term;

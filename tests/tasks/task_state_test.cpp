@@ -120,8 +120,8 @@ TEST(TaskState, OfAnotherTaskEngineOrNumberOfEnvironmentsIsRefusedByName) {
   EXPECT_NE(refused(state_of("reach", {.n_envs = 2, .engine = "mujoco"})).find("checkpoint-3 holds"),
             std::string::npos);
   TaskState less = state_of("reach", {.n_envs = 2});
-  std::erase_if(less, [](const StateArray& array) { return array.name == "goal"; });
-  EXPECT_NE(refused(less).find("checkpoint-3 holds no 'goal'"), std::string::npos);
+  std::erase_if(less, [](const StateArray& array) { return array.name == "key"; });
+  EXPECT_NE(refused(less).find("checkpoint-3 holds no 'key'"), std::string::npos);
   TaskState more = state_of("reach", {.n_envs = 2});
   more.push_back(more.back());
   more.back().name = "level";

@@ -198,12 +198,135 @@ TEST_F(LiveServing, AFloodOfMessagesEndsItsConnectionAndNoOther) {
 
 TEST(LiveTask, EpisodesFollowEachOtherAndAreCounted) {
   const auto task = tasks::make_task("reach", {.n_envs = 2});
-  const auto actor = tasks::make_random_actor(1);
-  TaskSession session(*task, {{"random", actor.get()}}, 5);
+  TaskSession session(*task, {{"random", tasks::make_random_actor(1)}}, 5);
   EXPECT_EQ(session.status(), "no episode has ended");
   for (std::int64_t i = 0; i < task->spec().horizon; ++i) session.step();
   EXPECT_NE(session.status().find("episodes succeeded"), std::string::npos) << session.status();
   EXPECT_EQ(session.curve_values(1).size(), session.curve_names().size());
+}
+
+/// Frames and states as a page gets them.
+class Watching {
+ public:
+  explicit Watching(const LiveServer& server)
+      : page_(serve::make_client_thread(),
+              serve::parse_url("ws://127.0.0.1:" + std::to_string(server.port()) + "/socket?token=" + server.token()),
+              30) {}
+  void ask(const json& what) { page_.send(what.dump()); }
+  template <class Holds>
+  bool state_where(const Holds& holds) {
+    return text_where([&](const json& j) { return j.at("kind") == "state" && holds(j); });
+  }
+  template <class Holds>
+  bool text_where(const Holds& holds) {
+    for (int i = 0; i < 5000; ++i) {
+      const auto m = page_.receive(30);
+      if (m.is_text && holds(json::parse(m.bytes))) return true;
+      if (!m.is_text) page_.send(R"({"do":"seen"})");
+    }
+    return false;
+  }
+  /// Contacts of a frame that has some, 12 floats each.
+  std::vector<float> contacts() {
+    for (int i = 0; i < 5000; ++i) {
+      const auto m = page_.receive(30);
+      if (m.is_text) continue;
+      page_.send(R"({"do":"seen"})");
+      std::uint32_t kind = 0, count = 0;
+      std::memcpy(&kind, m.bytes.data(), 4);
+      if (kind != 2) continue;
+      std::memcpy(&count, m.bytes.data() + 36, 4);
+      if (count == 0) continue;
+      std::vector<float> out(std::size_t{12} * count);
+      std::memcpy(out.data(), m.bytes.data() + 40, out.size() * 4);
+      return out;
+    }
+    return {};
+  }
+
+ private:
+  serve::WebSocketClient page_;
+};
+
+TEST(LiveContacts, TheirForcesCarryWhatLiesOnTheFloor) {
+  sim::Scene scene;
+  scene.add_entity(sim::Mjcf{.file = "", .xml = R"(<mujoco><worldbody><geom type="plane" size="5 5 1"/>
+    <body pos="0 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="3"/></body></worldbody></mujoco>)"});
+  scene.build(2);
+  for (int i = 0; i < 500; ++i) scene.step();
+  ModelSession session(scene, "zero", -1);
+  const Served served(session, {.playing = false});
+  Watching page(served.server);
+  page.ask({{"do", "play"}});
+  page.ask({{"do", "contacts"}, {"value", true}});
+  EXPECT_TRUE(page.state_where([](const json& j) { return j.at("contacts").get<bool>() && j.at("time") > 0.5; }));
+  const std::vector<float> rows = page.contacts();
+  double up[2] = {0, 0};
+  for (std::size_t i = 0; i < rows.size(); i += 12) {
+    EXPECT_EQ(rows[i + 1] + rows[i + 2], 1) << "between the world and the box";
+    up[static_cast<int>(rows[i])] += static_cast<double>(rows[i + 11]) * (rows[i + 2] == 1 ? 1 : -1);
+  }
+  for (const double newtons : up) EXPECT_NEAR(newtons, 3 * 9.81, 0.3);
+}
+
+TEST(LiveTask, ACommandIsHeldUntilItIsReleased) {
+  const auto task = tasks::make_task("quadruped-velocity", {.n_envs = 2, .overrides = {"commands_by_hand=true"}});
+  TaskSession session(*task, {{"zero", tasks::make_random_actor(1)}}, 5);
+  ASSERT_EQ(session.commands().size(), 1u);
+  EXPECT_EQ(session.commands()[0].parts.size(), 3u);
+  const std::vector<float> drawn = session.command_values(1);
+  session.set_command({1}, 0, 0.25f);
+  for (int i = 0; i < 20; ++i) session.step();
+  EXPECT_EQ(session.command_values(1), (std::vector<float>{0.25f, drawn[1], drawn[2]}));
+  EXPECT_TRUE(session.is_commanded(1));
+  EXPECT_FALSE(session.is_commanded(0)) << "nobody else is told";
+  EXPECT_NE(session.command_values(0)[0], 0.25f);
+  session.reset(5);
+  EXPECT_EQ(session.command_values(1)[0], 0.25f) << "over a reset, too";
+  session.set_command({1}, 0, 100);
+  EXPECT_EQ(task->reward().shape[0], 2);
+  session.step();
+  EXPECT_EQ(session.command_values(1)[0], session.commands()[0].high[0]) << "within the task's range";
+  session.release_commands({0, 1});
+  session.reset(5);
+  EXPECT_EQ(session.command_values(1)[0], drawn[0]) << "as its seed draws it";
+  EXPECT_THROW(session.set_command({0}, 3, 0), Error);
+}
+
+TEST(LiveTask, HeldCommandsAreWhatATaskWithoutThemWouldDraw) {
+  const auto plain = tasks::make_task("quadruped-velocity", {});
+  const auto held = tasks::make_task("quadruped-velocity", {.overrides = {"commands_by_hand=true"}});
+  const std::vector<float> actions(static_cast<std::size_t>(plain->spec().action.width()), 0.1f);
+  const std::vector<std::int32_t> envs{0};
+  const std::vector<std::uint64_t> seeds{3};
+  for (tasks::Task* task : {plain.get(), held.get()}) {
+    task->reset(envs, seeds);
+    for (int i = 0; i < 50; ++i) task->step(make_view(const_cast<float*>(actions.data()), {1, std::ssize(actions)}));
+  }
+  for (std::size_t f = 0; f < plain->spec().observations.size(); ++f) {
+    const auto a = plain->observation(f).span<float>(), b = held->observation(f).span<float>();
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end())) << plain->spec().observations[f].name;
+  }
+}
+
+TEST(LiveTask, ANewCheckpointIsToBeChosenAndTheNewestActs) {
+  const auto task = tasks::make_task("reach", {.n_envs = 2});
+  const std::shared_ptr<tasks::Actor> first = tasks::make_random_actor(1), second = tasks::make_random_actor(2);
+  std::optional<std::vector<TaskSession::Named>> there;
+  TaskSession session(*task, {{"newest", first}, {"checkpoint-1", first}}, 5, [&] { return std::exchange(there, {}); });
+  for (std::int64_t i = 0; i < task->spec().horizon; ++i) session.step();
+  EXPECT_FALSE(session.look_again());
+  EXPECT_NE(session.status(), "no episode has ended");
+  there = {{"newest", second}, {"checkpoint-2", second}, {"checkpoint-1", first}};
+  const Served served(session, {.playing = false});
+  Watching page(served.server);
+  EXPECT_TRUE(page.text_where([](const json& j) {
+    return j.at("kind") == "actors" && j.at("actors") == json{"newest", "checkpoint-2", "checkpoint-1"};
+  }));
+  EXPECT_TRUE(page.state_where([](const json& j) { return j.at("status") == "no episode has ended"; }))
+      << "episodes are counted anew for another policy";
+  page.ask({{"do", "actor"}, {"value", 2}});
+  EXPECT_TRUE(page.state_where([](const json& j) { return j.at("actor") == 2; }));
 }
 
 }  // namespace

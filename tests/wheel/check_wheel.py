@@ -111,12 +111,33 @@ class Built(unittest.TestCase):
     def test_it_is_smaller_than_what_pypi_takes(self):
         self.assertLess(self.wheel.stat().st_size, 100 * MEGABYTE)
 
+    def test_what_links_libtorch_lies_in_it_once(self):
+        sizes = {p.name: p.stat().st_size for p in (self.tree / "cohort/bin").iterdir()}
+        self.assertGreater(sizes.pop("cohort-torch"), 10 * MEGABYTE)
+        for name in ("cohort-train", "cohort-evaluate", "cohort-collect", "cohort-serve", "cohort-view", "cohort-export", "cohort-predict"):
+            self.assertLess(sizes[name], MEGABYTE // 10, name)
+
     def test_the_tag_is_of_the_newest_glibc_that_a_file_asks_for(self):
         newest = max((tuple(map(int, v)) for p in self.elf for v in re.findall(r"GLIBC_(\d+)\.(\d+)", self.read("-V", p))))
         self.assertEqual(self.wheel.name.removesuffix(".whl").split("-")[2:],
                          ["cp311", "abi3", "manylinux_%d_%d_x86_64" % newest])
         self.assertIn(f"Tag: cp311-abi3-manylinux_{newest[0]}_{newest[1]}_x86_64\n", (self.info / "WHEEL").read_text())
         self.assertEqual((self.tree / "cohort/share/cohort/wheel/glibc").read_text(), "%d.%d\n" % newest)
+
+    def test_ubuntu_22_04_and_24_04_have_what_is_asked_of_the_c_libraries(self):
+        # By what is written in the files: nothing was run there. Ubuntu 22.04: glibc 2.35, libstdc++ of GCC 12 (GLIBCXX_3.4.30,
+        # CXXABI_1.3.13, GCC_12.0.0), zlib 1.2.11 (ZLIB_1.2.9); 24.04 and Debian 12 have later ones.
+        newest = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0), "ZLIB": (1, 2, 9)}
+        inside = {p.name for p in self.elf}
+        for path in self.elf:
+            library = ""
+            for line in self.read("-V", path).splitlines():
+                if found := re.search(r"Version: 1\s+File: (\S+)", line):
+                    library = found[1]
+                found = re.search(r"Name: ([A-Z]+)_([0-9.]+)\s", line)
+                if found and library and SYSTEM.fullmatch(library) and library not in inside and "Flags:" in line:
+                    self.assertIn(found[1], newest, f"{path}: {line}")
+                    self.assertLessEqual(tuple(map(int, found[2].split("."))), newest[found[1]], f"{path}: {library}: {line}")
 
     def test_libraries_are_looked_for_inside_of_site_packages_only(self):
         for path in self.elf:
@@ -168,7 +189,7 @@ class Built(unittest.TestCase):
                 self.assertEqual(self.modes[name] & 0o111, 0o111, name)
 
     def test_models_headers_package_and_examples_are_inside(self):
-        for name in ("cohort/_core.abi3.so", "cohort/_core.pyi", "cohort/_policy.abi3.so", "cohort/py.typed", "cohort/bin/cohort-train", "cohort/include/cohort/sim/scene.h", "cohort/lib/cmake/cohort/cohort-config.cmake",
+        for name in ("cohort/_core.abi3.so", "cohort/_core.pyi", "cohort/_policy.abi3.so", "cohort/py.typed", "cohort/bin/cohort-train", "cohort/bin/cohort-torch", "cohort/include/cohort/sim/scene.h", "cohort/lib/cmake/cohort/cohort-config.cmake",
                      "cohort/share/cohort/gymnasium/ant.xml", "cohort/share/cohort/gymnasium/LICENSE",
                      "cohort/share/cohort/examples/policies/pick_and_place.json"):
             self.assertTrue((self.tree / name).is_file(), name)

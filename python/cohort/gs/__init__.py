@@ -14,11 +14,13 @@ What is different from Genesis stands in docs/guide/genesis.md; what is not rigi
 from __future__ import annotations
 
 import logging as _logging
+import os as _os
 
 import numpy as np
 import torch
 
 from . import constants, materials, morphs, options, recorders, renderers, sensors, surfaces, textures, utils
+from ._core_import import _core
 from ._errors import GenesisException, logger, raise_exception
 from ._state import State as _State
 from .constants import JOINT_TYPE, constraint_solver, friction_cone, integrator
@@ -57,7 +59,10 @@ def init(*, backend=None, precision="32", logging_level=None, debug=False, seed=
     if backend == _backend.cuda and not there:
         raise GenesisException("backend cuda: this torch sees no CUDA device; gs.cpu, or gs.gpu for whichever there is")
     _State.backend = _backend.cuda if there and backend != _backend.cpu else _backend.cpu
-    _State.device = torch.device("cuda", torch.cuda.current_device()) if _State.backend == _backend.cuda else torch.device("cpu")
+    _State.device = torch.device("cpu")
+    if _State.backend == _backend.cuda:  # of a launcher's rank its own
+        own = _core.rank_device("cuda") if _os.environ.get("LOCAL_RANK") else f"cuda:{torch.cuda.current_device()}"
+        _State.device = torch.device(own)
     _State.seed = 0 if seed is None else int(seed)
     _State.initialized = True
     if logging_level is not None:

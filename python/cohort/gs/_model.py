@@ -15,7 +15,7 @@ from ._core_import import _core
 from ._errors import GenesisException
 from .utils.geom import inv_quat, transform_by_quat, transform_quat_by_quat
 
-DEFAULT_RHO = 200.0  # kg/m^3, of Genesis' rigid material
+DEFAULT_RHO = 600.0  # kg/m^3, of shapes and meshes, as Genesis 1.4 has it
 DEFAULT_KP, DEFAULT_KV = 100.0, 10.0  # of joints of a URDF, as Genesis has them
 NO_LIMIT = 1e10  # N, N m: of an actuator whose force has no limit, which gives it one that can be set
 LEAST_KP = 1.0  # an actuator is made with some stiffness and set to its own afterwards
@@ -123,7 +123,7 @@ def without_bearer(parts: dict, name: str) -> dict:
 def read_model(kind: str, file: str, xml: str, fixed: bool, default_armature: float | None) -> FileModel:
     """Compiles a file alone and reads its links, joints and what its actuators' gains would be as servos of its joints."""
     core = _core.Scene(timestep=0.01, engine="mujoco")
-    core.add_model(kind, file, xml, "entity", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), fixed=fixed)
+    core.add_model(kind, file, xml, "entity", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), fixed=fixed, repair_inertia=kind == "urdf")
     core.build(1)
     parts = without_bearer(core.description(0), "entity")
     model = FileModel(kind, file, xml, fixed)

@@ -285,6 +285,7 @@ class RigidEntity:
             armatures=[(literal(n), a) for n, a in model.armature.items()], sensors=self._sensors, remove_actuators=of_file,
             collision=collision, friction=material.friction if of_file else None,
             solref=(timeconst, 1.0) if timeconst is not None else None, rgba=self._rgba if of_file else None,
+            repair_inertia=model.kind == "urdf",  # as Genesis reads URDF files of links without mass; a warning says which
         )  # fmt: skip
 
     def _after_build(self) -> None:
@@ -581,8 +582,9 @@ class RigidEntity:
         self._set_parameter("link_mass", mass, self._links_of(links_idx_local), envs_idx)
 
     def get_mass(self, envs_idx=None):
-        """(n) kg of the whole entity; a number without environments."""
-        total = self.get_links_mass(None, envs_idx).sum(-1)
+        """(n) kg of all links that can move (what is fixed to the world has no mass of its own); a number without environments."""
+        moving = [link.idx_local for link in self.links if not link.is_fixed]
+        total = self.get_links_mass(moving, envs_idx).sum(-1)
         return float(total) if self.scene.n_envs == 0 else total
 
     def set_friction(self, friction: float) -> None:

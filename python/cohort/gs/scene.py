@@ -7,6 +7,8 @@ import os
 import numpy as np
 import torch
 
+from cohort import _ranks
+
 from . import materials, morphs, surfaces
 from ._arrays import choose, tensor, values_for
 from ._core_import import _core
@@ -25,7 +27,7 @@ _SOFT = ("tool_options", "mpm_options", "sph_options", "fem_options", "sf_option
 
 def _threads() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() and int(given) > 0 else len(os.sched_getaffinity(0))
+    return int(given) if given.isdigit() and int(given) > 0 else _ranks.threads(None)
 
 
 class RigidSolver:

@@ -93,10 +93,11 @@ Rule make_rule(const EpisodeSource& source, const std::string& text) {
       return widest > limit;
     };
   }
-  throw Error(
-      format("unknown filter '{}'; known are metadata_contains, metadata_lacks, labeled, min_steps, max_steps, finite, "
-             "max_abs, moves",
-             text));
+  throw Error(format(
+      "unknown filter '{}'; known are metadata_contains, metadata_lacks, labeled, min_steps, max_steps, finite, "
+      "max_abs, moves; they keep or drop whole episodes: data.step_filter (cohort data: --step-filter) leaves out "
+      "single steps",
+      text));
 }
 
 }  // namespace

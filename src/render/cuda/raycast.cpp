@@ -111,10 +111,14 @@ class CudaRaycastRenderer final : public Renderer {
 
  protected:
   void draw(const Request& q) override {
+    COHORT_THROW_UNLESS(
+        scene_.looks_in_use() == nullptr,
+        "environments have colours, cameras or lights of their own, which the renderer raycast draws on the "
+        "processor: set its device to cpu");
     cuda::Job job{};
     job.device = device_, job.stream = stream_;
     job.scene = record_;
-    job.camera = camera_record(q), job.lens = lens(q);
+    job.camera = camera_record(q, q.envs[0]), job.lens = lens(q, q.envs[0]);
     std::vector<std::int32_t> rows(q.envs.begin(), q.envs.end());
     job.poses = poses_of(q, rows);
     const int environments = static_cast<int>(q.envs.size());

@@ -17,7 +17,7 @@ int device_count() {
 const char* describe_device(int, DeviceFigures&) {
   return kAbsent;
 }
-const char* workspace_need(int, const ModelView&, WorkspaceNeed&) {
+const char* workspace_need(int, const ModelView&, int, WorkspaceNeed&) {
   return kAbsent;
 }
 const char* open_stream(int, void**) {

@@ -44,8 +44,8 @@ inline unsigned long long search_bytes(const ModelView& m) {
   return 0;
 }
 
-/// Pieces of a block's workspace, in bytes: values interleaved over the lanes; then each lane's groups, integers and
-/// search.
+/// Pieces of a block's workspace, in bytes: values, groups, integers and bits, each interleaved over the lanes; then
+/// each lane's search.
 struct BlockBytes {
   unsigned long long values, groups, integers, bits, search;
   COHORT_DEVICE unsigned long long total() const { return values + groups + integers + bits + search; }
@@ -85,12 +85,12 @@ COHORT_DEVICE inline void prepare(const ModelView& m, const BlockPlan& plan, cha
   lay_out<GpuLane>(m, plan.most, values, space);
   const BlockBytes b = block_bytes(values.used, n, plan.search_bytes);
   char* at = memory + b.values;
-  space.c.group = reinterpret_cast<Group*>(at) + static_cast<long long>(lane) * n.groups;
+  space.c.group = {reinterpret_cast<Group*>(at) + lane};
   at += b.groups;
-  space.s.cols = reinterpret_cast<int*>(at) + static_cast<long long>(lane) * (n.cols + n.start);
+  space.s.cols = {reinterpret_cast<int*>(at) + lane};
   space.s.start = space.s.cols + n.cols;
   at += b.integers;
-  space.s.bits = reinterpret_cast<unsigned long long*>(at) + static_cast<long long>(lane) * n.bits;
+  space.s.bits = {reinterpret_cast<unsigned long long*>(at) + lane};
   at += b.bits;
   space.c.search = at + static_cast<unsigned long long>(lane) * plan.search_bytes;
 }

@@ -54,9 +54,10 @@ void check_device(int device) {
                       device, count);
 }
 
-cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view) {
+cuda::WorkspaceNeed workspace_need_of(int device, const ModelView& view, int n_pad) {
   cuda::WorkspaceNeed asked{};
-  need(cuda::workspace_need(device, view, asked), device, "the kernels cannot be asked for what they need");
+  need(cuda::workspace_need(device, view, n_pad / kBlock, asked), device,
+       "the kernels cannot be asked for what they need");
   COHORT_THROW_UNLESS(asked.block.values_per_lane <= kMostValues,
                       "an environment of this model needs {} values of scratch memory; a GPU's thread addresses {}",
                       asked.block.values_per_lane, kMostValues);
@@ -80,8 +81,8 @@ class CudaEngine final : public BatchedEngine {
       : BatchedEngine(std::move(model), n_envs, kBlock, options),
         device_(options.device),
         limit_(options.memory_limit) {
-    // The rule is of measurements on CPUs, and keeps both backends' bits alike until one is measured on a GPU.
-    const ModelView view = planned_view(model_, options.row_space, options.contact_capacity, step_leaves_);
+    const ModelView view =
+        planned_view(model_, options.row_space, options.contact_capacity, step_leaves_, DeviceKind::kCuda);
     model_.sizes.row_space = view.row_space, model_.sizes.contact_capacity = view.contact_capacity;
     model_.sizes.keep_contacts = view.keep_contacts;
     check_step_leaves(model_, step_leaves_, options.parameters);
@@ -280,7 +281,7 @@ class CudaEngine final : public BatchedEngine {
   void plan_workspace(const ParameterSet& parameters, bool first) {
     ModelView view = model_.view();
     view.varies = ParameterStore::varies(parameters);
-    const cuda::WorkspaceNeed asked = workspace_need_of(device_, view);
+    const cuda::WorkspaceNeed asked = workspace_need_of(device_, view, n_pad_);
     cuda::DeviceFigures figures{};
     need(cuda::describe_device(device_, figures), device_, "the device cannot be asked for its memory");
     const std::string name = figures.name;
@@ -445,9 +446,10 @@ MemoryPlan plan_cuda_engine(const Model& model, const EngineOptions& options) {
   COHORT_THROW_UNLESS(cuda::available(), "cuda:{}: {}", options.device, cuda_unusable());
   check_device(options.device);
   check_step_leaves(model, options.step_leaves, options.parameters);
-  ModelView view = planned_view(model, options.row_space, options.contact_capacity, options.step_leaves);
+  ModelView view =
+      planned_view(model, options.row_space, options.contact_capacity, options.step_leaves, DeviceKind::kCuda);
   view.varies = ParameterStore::varies(options.parameters);
-  const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view);
+  const cuda::WorkspaceNeed asked = workspace_need_of(options.device, view, kBlock);
   cuda::DeviceFigures figures{};
   need(cuda::describe_device(options.device, figures), options.device, "the device cannot be asked for its memory");
   MemoryPlan plan = plan_of(model, options.parameters, options.step_leaves);

@@ -17,6 +17,30 @@ COHORT_LANE LanePointer operator+(LanePointer p, int n) {
   return {p.at + n * kLanes};
 }
 
+/// A thread's groups, integers or bits, interleaved likewise.
+template <class T>
+struct LaneItems {
+  T* at;
+  COHORT_LANE T& operator[](int i) const { return at[i * kLanes]; }
+};
+template <class T>
+COHORT_LANE LaneItems<T> operator+(LaneItems<T> p, int n) {
+  return {p.at + n * kLanes};
+}
+/// Integers of the model, one after the other for all threads, or a thread's own.
+struct LaneIndices {
+  const int* at;
+  int stride;
+  LaneIndices() = default;
+  COHORT_LANE LaneIndices(const int* of_model) : at(of_model), stride(1) {}
+  COHORT_LANE LaneIndices(LaneItems<int> own) : at(own.at), stride(kLanes) {}
+  COHORT_LANE const int& operator[](int i) const { return at[i * stride]; }
+};
+COHORT_LANE LaneIndices operator+(LaneIndices p, int n) {
+  p.at += n * p.stride;
+  return p;
+}
+
 struct GpuLane {
   using V = float;
   using M = bool;
@@ -25,3 +49,14 @@ struct GpuLane {
 };
 
 }  // namespace cohort::sim::cuda
+
+namespace cohort::sim {
+
+template <>
+struct Addressing<cuda::GpuLane> {
+  template <class T>
+  using Own = cuda::LaneItems<T>;
+  using Read = cuda::LaneIndices;
+};
+
+}  // namespace cohort::sim

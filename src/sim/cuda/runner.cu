@@ -2,6 +2,8 @@
 // 32, and one launch as many steps as the caller likes. The source is the CPU's (sim/kernels), compiled without
 // contraction (-fmad=false), with IEEE division and square root, which are nvcc's defaults: the bits are
 // meant to be the CPU's.
+#include <cstdlib>
+
 #include "core/philox.h"
 #include "sim/cuda/block.h"
 #include "sim/cuda/current_device.h"
@@ -116,20 +118,42 @@ size_t hot_bytes(int hot_per_lane) {
   return sizeof(float) * kLanes * static_cast<size_t>(hot_per_lane);
 }
 
-/// Values that each lane of a multiprocessor's kWarpsAtOnce warps may have in its shared memory, of which the rest is
-/// left to the first-level cache.
-const char* most_hot_values(int device, int& out) {
-  int all = 0, reserved = 0;
-  if (const char* why = text(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device))) {
-    return why;
-  }
-  if (const char* why = text(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device))) {
-    return why;
-  }
-  const int bytes = all / 8 * 7 / kWarpsAtOnce - reserved;
-  out = bytes > 0 ? bytes / static_cast<int>(hot_bytes(1)) : 0;
-  return text(cudaFuncSetAttribute(block_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                   cudaSharedmemCarveoutMaxShared));
+/// A number from the environment, for measuring; otherwise `value`.
+int measured_with(const char* variable, int value) {
+  const char* const text = std::getenv(variable);
+  return text != nullptr && *text != 0 ? std::atoi(text) : value;
+}
+
+/// Shared memory of a device, in bytes.
+struct SharedMemory {
+  int all;       ///< of a multiprocessor
+  int of_block;  ///< that a block may have
+  int reserved;  ///< of each block, besides
+};
+const char* shared_memory_of(int device, SharedMemory& out) {
+  const auto ask = [&](int& to, cudaDeviceAttr attribute) {
+    return text(cudaDeviceGetAttribute(&to, attribute, device));
+  };
+  if (const char* why = ask(out.all, cudaDevAttrMaxSharedMemoryPerMultiprocessor)) return why;
+  if (const char* why = ask(out.of_block, cudaDevAttrMaxSharedMemoryPerBlockOptin)) return why;
+  return ask(out.reserved, cudaDevAttrReservedSharedMemoryPerBlock);
+}
+
+/// plan_block with the hot values for which the warps that a multiprocessor computes at once have room in its shared
+/// memory, of which an eighth at least is left to the first-level cache.
+const char* plan_with_shared_memory(int device, const ModelView& m, int warps, BlockPlan& out) {
+  SharedMemory shared{};
+  if (const char* why = shared_memory_of(device, shared)) return why;
+  int bytes = shared.all / 8 * 7 / warps - shared.reserved;
+  if (bytes > shared.of_block) bytes = shared.of_block;
+  const int most = bytes > 0 ? bytes / static_cast<int>(hot_bytes(1)) : 0;
+  const int wanted = measured_with("COHORT_GPU_HOT", most);
+  out = plan_block(m, wanted < most ? wanted : most);
+  const long long used = warps * (static_cast<long long>(hot_bytes(out.hot_per_lane)) + shared.reserved);
+  const int percent = static_cast<int>((100 * used + shared.all - 1) / shared.all);
+  out.carveout = measured_with("COHORT_GPU_CARVEOUT", percent < 100 ? percent : 100);
+  // A block has no more than 48 KiB unless it may ask for more.
+  return text(cudaFuncSetAttribute(block_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared.of_block));
 }
 
 unsigned grid_of(const Batch& batch) {
@@ -144,6 +168,10 @@ cudaError_t launch(const Batch& batch, unsigned blocks, unsigned threads, size_t
 }
 
 cudaError_t launch_blocks(const Batch& batch, int steps) {
+  // Of the function, which engines of other models and batches share: said again before each launch.
+  const cudaError_t status =
+      cudaFuncSetAttribute(block_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, batch.block.carveout);
+  if (status != cudaSuccess) return status;
   return launch(batch, grid_of(batch), kLanes, hot_bytes(batch.block.hot_per_lane), block_kernel, batch.model,
                 batch.data, static_cast<char*>(batch.workspace), batch.block, steps);
 }
@@ -178,14 +206,16 @@ const char* describe_device(int device, DeviceFigures& out) {
   return nullptr;
 }
 
-const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
+const char* workspace_need(int device, const ModelView& m, int blocks, WorkspaceNeed& out) {
   const OnDevice on(device);
   if (on.status() != cudaSuccess) return text(on.status());
-  int most_hot = 0;
-  if (const char* why = most_hot_values(device, most_hot)) return why;
-  out.block = plan_block(m, most_hot);
-  int multiprocessors = 0, threads = 0, blocks = 0;
+  int multiprocessors = 0, threads = 0, warps = 0;
   if (const char* why = text(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))) {
+    return why;
+  }
+  const int of_each = (blocks + multiprocessors - 1) / multiprocessors;
+  if (const char* why =
+          plan_with_shared_memory(device, m, of_each < kWarpsAtOnce ? of_each : kWarpsAtOnce, out.block)) {
     return why;
   }
   if (const char* why = text(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, device)))
@@ -195,11 +225,11 @@ const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out) {
   // The driver reserves for as many threads as the device could hold, whatever their registers allow.
   out.local_bytes = static_cast<unsigned long long>(figures.localSizeBytes) * static_cast<unsigned long long>(threads) *
                     static_cast<unsigned long long>(multiprocessors);
-  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, block_kernel, kLanes,
+  if (const char* why = text(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&warps, block_kernel, kLanes,
                                                                            hot_bytes(out.block.hot_per_lane)))) {
     return why;
   }
-  out.blocks_at_once = multiprocessors * (blocks > 0 ? blocks : 1);
+  out.blocks_at_once = multiprocessors * (warps > 0 ? warps : 1);
   return nullptr;
 }
 

@@ -31,6 +31,7 @@ struct BlockPlan {
   ConstraintCapacity most;          ///< constraint_capacity of the model
   int values_per_lane;              ///< in the block's memory
   int hot_per_lane;                 ///< in the multiprocessor's shared memory instead
+  int carveout;                     ///< per cent of what a multiprocessor can share that its blocks do share
   unsigned long long search_bytes;  ///< of a thread that searches over convex shapes
   unsigned long long bytes;         ///< of all that is in the block's memory
 };
@@ -41,9 +42,11 @@ struct WorkspaceNeed {
   unsigned long long local_bytes;  ///< what the driver sets aside for the threads' stacks
   int blocks_at_once;
 };
-/// `m` in host memory. Asked before the first launch: also tells the driver to give shared memory what the kernels
-/// want.
-const char* workspace_need(int device, const ModelView& m, WorkspaceNeed& out);
+/// For so many blocks of environments: the fewer of them a multiprocessor gets, the more of its shared memory each may
+/// have. `m` in host memory. Asked before the first launch: also lets blocks ask for all that the device can share.
+/// For measuring only, the environment variables COHORT_GPU_HOT (values that a lane has in shared memory at most) and
+/// COHORT_GPU_CARVEOUT (BlockPlan::carveout) override what is worked out.
+const char* workspace_need(int device, const ModelView& m, int blocks, WorkspaceNeed& out);
 
 const char* open_stream(int device, void** stream);
 void close_stream(int device, void* stream);

@@ -212,7 +212,7 @@ COHORT_KERNEL void implicit_acceleration(const ModelView& m, Workspace<L>& w, ty
     for (int d = 0; d < m.nv; ++d) w.scratch[d] = w.qacc[d];
     return;
   }
-  const Pattern p{m.pattern, m.pattern_start};
+  const Pattern<L> p{m.pattern, m.pattern_start};
   const V h(m.option.timestep);
   // The force: M qacc. The forces of stiff rows, which are differences of large numbers, would lose digits.
   if (any(solved)) multiply_symmetric<L>(m.nv, p, w.mass, w.qacc, w.scratch);

@@ -6,6 +6,7 @@
 #include "sim/kernels/lane/data_view.h"
 #include "sim/kernels/sense/sensors.h"
 #include "sim/kernels/smooth/smooth.h"
+#include "sim/kernels/solve/noslip.h"
 #include "sim/kernels/solve/solver.h"
 
 namespace cohort::sim {
@@ -90,19 +91,23 @@ COHORT_KERNEL void load_block(const ModelView& m, const DataView& d, BlockEnvs e
   b.sound = sound<L>(w.mocap_quat, 4 * m.nmocap, b.sound);
 }
 
+/// Lanes with constraints whose solver did not end for want of iterations.
+template <class L>
+COHORT_LANE typename L::M solved(const ModelView& m, const Constraints<L>& c, typename L::V iterations) {
+  return c.constrained & (iterations < typename L::V(static_cast<float>(m.option.iterations)));
+}
+
 /// From the states in the block's w to its w.qacc; returns the solver's iterations.
 /// Reads state and inputs in w; writes all that is derived from them.
 template <class L>
 COHORT_KERNEL typename L::V evaluate(const ModelView& m, BlockSpace<L>& b) {
   smooth_dynamics<L>(m, b.w);
   make_rows<L>(m, b.w, b.c);
-  return solve_constraints<L>(m, b);
-}
-
-/// Lanes with constraints whose solver did not end for want of iterations.
-template <class L>
-COHORT_LANE typename L::M solved(const ModelView& m, const Constraints<L>& c, typename L::V iterations) {
-  return c.constrained & (iterations < typename L::V(static_cast<float>(m.option.iterations)));
+  const typename L::V iterations = solve_constraints<L>(m, b);
+  if (m.option.noslip_iterations > 0 && any(b.c.constrained)) {
+    remove_slip<L>(m, b.w, b.c, b.s, solved<L>(m, b.c, iterations));
+  }
+  return iterations;
 }
 
 /// What a block found on the way through a step.
@@ -192,7 +197,8 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   for (int lane = 0; lane < L::kWidth; ++lane) is_live[lane] = d.status[envs[lane]] == 0 ? 1.0f : 0.0f;
   b.c.live = load(is_live, static_cast<V*>(nullptr)) > V(0.0f);
   const bool leaves = last && d.left != 0;
-  b.c.rows_are_read = b.c.contacts_are_read = (leaves && (d.left & kLeftOfRows) != 0) || m.delayed_sensors != 0;
+  b.c.contacts_are_read = (leaves && (d.left & kLeftOfRows) != 0) || m.delayed_sensors != 0;
+  b.c.rows_are_read = b.c.contacts_are_read || m.option.noslip_iterations > 0;
   if (!any(b.c.live)) return;
   load_block<L>(m, d, envs, b);
   const StepCounts<L> counts = step_states<L>(m, b, load_of<L>(d.time, envs));

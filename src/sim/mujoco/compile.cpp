@@ -236,20 +236,23 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
   if (free_urdf && of_base && says("mass and inertia of moving bodies")) {
     return format(
         ". A URDF whose base link has no mass is meant to stand fixed: Urdf::fixed, --fixed-base. For one that moves, "
-        "give the link an <inertial>, or write {}",
+        "give the link an <inertial>, or take --repair-inertia (ModelEdits::repair_inertia), as if the file had {}",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
   }
   if (says("mass and inertia of moving bodies")) {
     return format(
         ". Give this link a mass and an inertia (in URDF an <inertial>), or make its joint fixed; where it only "
         "carries "
-        "others, as the links of a planar base do, write {}, which gives every link at least so much (kg, kg m^2)",
+        "others, as the links of a planar base do, take --repair-inertia (ModelEdits::repair_inertia), as if the file "
+        "had {}, which gives every link at least so much (kg, kg m^2)",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
   }
   if (says("balanceinertia")) {
     return format(
         ". No body has such an inertia (a diagonal element is at most the sum of the other two): put the link's "
-        "<inertial> right, or write {}, which replaces it by its mean",
+        "<inertial> right, or take --repair-inertia (ModelEdits::repair_inertia), as if the file had {}, which "
+        "replaces "
+        "it by its mean",
         setting("balanceinertia=\"true\""));
   }
   if (says("inertia must be positive") || says("mass and inertia must be positive") || says("invalid mass")) {

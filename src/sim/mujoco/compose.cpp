@@ -366,7 +366,7 @@ class Composer {
     } else {
       const auto& mjcf = std::get<Mjcf>(entities[root_entity_].morph);
       spec_ = parse(mjcf, memory_);
-      apply_edits(spec_, mjcf.edits, entities[root_entity_].name);
+      apply_edits(spec_, mjcf.edits, entities[root_entity_].name, warnings_);
     }
     world_ = mjs_findBody(spec_, "world");
     bodies_.resize(entities.size());
@@ -654,7 +654,7 @@ class Composer {
 
   void add(const Mjcf& m) {
     mjSpec* child = parse(m, memory_);
-    apply_edits(child, m.edits, name());
+    apply_edits(child, m.edits, name(), warnings_);
     if (takes_options_) spec_->option = child->option;
     takes_options_ = false;
     attach(child, world_, m.pose.value_or(Pose{}));
@@ -680,7 +680,7 @@ class Composer {
       pose = composed(u.pose, *edits.init->base);
       edits.init->base.reset();
     }
-    apply_edits(child, edits, name());
+    apply_edits(child, edits, name(), warnings_);
     if (own_base) {
       attach(child, world_, u.pose);
       return;
@@ -697,7 +697,10 @@ class Composer {
     mjsBody* body = mjs_addBody(world_, nullptr);
     give_name(body->element, "body");
     set_pose(body->pos, body->quat, s.pose);
-    if (!s.fixed) mjs_addFreeJoint(body);
+    if (s.marker)
+      body->mocap = 1;
+    else if (!s.fixed)
+      mjs_addFreeJoint(body);
     return body;
   }
 
@@ -724,6 +727,7 @@ class Composer {
     check("density", s.density, "kg/m^3");
     geom->density = s.density;
     if (s.mass) check("mass", *s.mass, "kg"), geom->mass = *s.mass;
+    if (s.marker) geom->contype = geom->conaffinity = 0, geom->mass = 0;
     set_friction(geom, s.friction);
     std::copy(s.rgba.begin(), s.rgba.end(), geom->rgba);
   }
@@ -799,7 +803,7 @@ class Composer {
   mjSpec* plain_ = mj_makeSpec();
   mjsBody* world_ = nullptr;
   std::vector<mjSpec*> attached_;
-  std::vector<std::string> warnings_;                     ///< of its URDF files
+  std::vector<std::string> warnings_;                     ///< of its files
   bool takes_options_ = false;                            ///< no file is the root: the next gives its options
   std::vector<std::vector<mjsElement*>> bodies_, geoms_;  ///< per entity
 };

@@ -331,6 +331,8 @@ ModelInfo describe(const mjModel& m) {
                            {m.jnt_range[2 * j], m.jnt_range[2 * j + 1]},
                            {m.jnt_axis[3 * j], m.jnt_axis[3 * j + 1], m.jnt_axis[3 * j + 2]},
                            {m.jnt_pos[3 * j], m.jnt_pos[3 * j + 1], m.jnt_pos[3 * j + 2]}});
+    if (m.jnt_actfrclimited[j])
+      info.joints.back().force_range = {m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1]};
   }
   for (int i = 0; i < m.nactuator; ++i) info.actuators.push_back(describe_actuator(m, i));
   for (int i = 0; i < m.nsensor; ++i) {
@@ -340,6 +342,8 @@ ModelInfo describe(const mjModel& m) {
   for (int g = 0; g < m.ngeom; ++g) {
     info.geoms.push_back({m.names + m.name_geomadr[g], geom_type(m.geom_type[g]), m.geom_bodyid[g]});
   }
+  for (int i = 0; i < m.ncam; ++i) info.camera_names.emplace_back(m.names + m.name_camadr[i]);
+  for (int i = 0; i < m.nlight; ++i) info.light_names.emplace_back(m.names + m.name_lightadr[i]);
   for (int i = 0; i < m.nsite; ++i) {
     SiteInfo site{.name = m.names + m.name_siteadr[i], .link = m.site_bodyid[i]};
     std::copy_n(m.site_pos + 3 * i, 3, site.pos.begin());

@@ -94,6 +94,46 @@ const char* word_for(mjtObj type) {
   }
 }
 
+/// Principal moments of a body's <inertial>.
+std::array<double, 3> principal_moments(const mjsBody& body) {
+  const double* f = body.fullinertia;
+  if (std::isnan(f[0])) return {body.inertia[0], body.inertia[1], body.inertia[2]};
+  const double matrix[9] = {f[0], f[3], f[4], f[3], f[1], f[5], f[4], f[5], f[2]};
+  std::array<double, 3> moments{};
+  double axes[9], quat[4];
+  mju_eig3(moments.data(), axes, quat, matrix);
+  return moments;
+}
+
+/// ModelEdits::repair_inertia.
+void repair_inertias(mjSpec* spec, const std::string& entity, std::vector<std::string>& warnings) {
+  constexpr double kLeastMass = 0.001, kLeastInertia = 1e-6;  // kg, kg m^2
+  spec->compiler.balanceinertia = 1;
+  spec->compiler.boundmass = std::max(spec->compiler.boundmass, kLeastMass);
+  spec->compiler.boundinertia = std::max(spec->compiler.boundinertia, kLeastInertia);
+  std::vector<std::string> balanced, raised;
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_BODY); e; e = mjs_nextElement(spec, e)) {
+    mjsBody* const body = mjs_asBody(e);
+    const std::string name = mjs_getString(mjs_getName(e));
+    if (name == "world") continue;
+    if (body->explicitinertial == 0) {
+      // MuJoCo takes it from the geoms. A frame that nothing moves on is no body of its own.
+      if (mjs_firstChild(body, mjOBJ_JOINT, 0) && !mjs_firstChild(body, mjOBJ_GEOM, 0)) raised.push_back(name);
+      continue;
+    }
+    std::array<double, 3> moments = principal_moments(*body);
+    std::sort(moments.begin(), moments.end());
+    if (moments[0] + moments[1] < moments[2]) balanced.push_back(name);
+    if (body->mass < kLeastMass || moments[0] < kLeastInertia) raised.push_back(name);
+  }
+  const auto say = [&](const std::vector<std::string>& links, const std::string& what) {
+    if (!links.empty())
+      warnings.push_back(format("entity `{}`, repair_inertia: {}: {}", entity, what, join(links, ", ")));
+  };
+  say(balanced, "inertias that no body can have are replaced by their mean");
+  say(raised, format("what is below {} kg or {} kg m^2 is raised to that", kLeastMass, kLeastInertia));
+}
+
 class Editor {
  public:
   Editor(mjSpec* spec, const ModelEdits& edits, const std::string& entity)
@@ -613,8 +653,9 @@ class Editor {
 
 }  // namespace
 
-void apply_edits(mjSpec* spec, const ModelEdits& edits, const std::string& entity) {
+void apply_edits(mjSpec* spec, const ModelEdits& edits, const std::string& entity, std::vector<std::string>& warnings) {
   Editor(spec, edits, entity).apply();
+  if (edits.repair_inertia) repair_inertias(spec, entity, warnings);
 }
 
 }  // namespace cohort::sim::mj

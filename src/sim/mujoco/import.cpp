@@ -56,6 +56,8 @@ void Importer::options() {
   r.clamp_ctrl = !off(mjDSBL_CLAMPCTRL);
   r.actuation = !off(mjDSBL_ACTUATION);
   r.deepest_only = off(mjDSBL_MULTICCD);
+  r.noslip_iterations = o.noslip_iterations;
+  r.noslip_tolerance = f32(o.noslip_tolerance);
 }
 
 void Importer::sizes() {

@@ -48,7 +48,6 @@ class Finder {
     const mjOption& o = m_.opt;
     if (o.integrator == mjINT_IMPLICIT) add("integrator implicit");
     if (o.integrator == mjINT_DISCRETE) add("integrator discrete");
-    if (o.noslip_iterations > 0) add("noslip solver");
     const struct {
       int bit;
       const char* text;

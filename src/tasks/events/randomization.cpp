@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "sim/looks.h"
 #include "tasks/file/patterns.h"
 
 namespace cohort::tasks {
@@ -52,6 +53,17 @@ constexpr RandomizationKind kRandomizations[] = {
      "`bias_range`: what the joints' encoders show too much"},
     {"joint_default_pos", nullptr, "joints", "rad, m", RandomOperation::kAdd,
      "an offset of the default position that observations and actions are relative to"},
+    {"geom_rgba", nullptr, "geoms", "1", RandomOperation::kAbs,
+     "colour of geoms in pictures: red, green, blue, alpha (axes 0 to 3); an alpha of 0 in the model stays"},
+    {"cam_pos", nullptr, "cameras", "m", RandomOperation::kAbs, "place of cameras in their links' frames, x y z"},
+    {"cam_quat", nullptr, "cameras", "rad", RandomOperation::kAdd,
+     "`roll_range`, `pitch_range`, `yaw_range`: cameras are turned about the axes of their links' frames"},
+    {"cam_fovy", nullptr, "cameras", "degrees", RandomOperation::kAbs, "field of view of cameras, up and down"},
+    {"light_pos", nullptr, "lights", "m", RandomOperation::kAbs, "place of lights in their links' frames, x y z"},
+    {"light_dir", nullptr, "lights", "1", RandomOperation::kAbs, "the way that lights go, in their links' frames"},
+    {"light_ambient", nullptr, "lights", "1", RandomOperation::kAbs, "what lights give everywhere: red, green, blue"},
+    {"light_diffuse", nullptr, "lights", "1", RandomOperation::kAbs, "colour of lights: red, green, blue"},
+    {"light_specular", nullptr, "lights", "1", RandomOperation::kAbs, "colour of lights' gloss: red, green, blue"},
     {"action_delay", nullptr, "", "control steps", RandomOperation::kAbs,
      "`delay_range`: whole control steps after which an action acts"},
 };
@@ -139,6 +151,24 @@ class Reader {
       COHORT_THROW_UNLESS(out_.operation == RandomOperation::kAdd,
                           "joint_default_pos is an offset: its operation is 'add'");
       task_values(TaskParameter::kJointDefault, "ranges");
+    } else if (kind == "geom_rgba") {
+      looks(sim::Look::kGeomRgba, geoms(), 4);
+    } else if (kind == "cam_pos") {
+      looks(sim::Look::kCameraPos, named(info_.camera_names), 3);
+    } else if (kind == "cam_quat") {
+      camera_turn();
+    } else if (kind == "cam_fovy") {
+      looks(sim::Look::kCameraFovy, named(info_.camera_names), 1);
+    } else if (kind == "light_pos") {
+      looks(sim::Look::kLightPos, named(info_.light_names), 3);
+    } else if (kind == "light_dir") {
+      looks(sim::Look::kLightDir, named(info_.light_names), 3);
+    } else if (kind == "light_ambient") {
+      looks(sim::Look::kLightAmbient, named(info_.light_names), 3);
+    } else if (kind == "light_diffuse") {
+      looks(sim::Look::kLightDiffuse, named(info_.light_names), 3);
+    } else if (kind == "light_specular") {
+      looks(sim::Look::kLightSpecular, named(info_.light_names), 3);
     } else {
       delay();
     }
@@ -375,6 +405,8 @@ class Reader {
     if (plural.empty()) return plural;
     if (plural == "links") return info_.links[t].name;
     if (plural == "joints") return info_.joints[t].name;
+    if (plural == "cameras") return info_.camera_names[t];
+    if (plural == "lights") return info_.light_names[t];
     return plural == "geoms" ? info_.geoms[t].name : info_.actuators[t].name;
   }
 
@@ -546,6 +578,45 @@ class Reader {
       if (const auto& range = ranges.of[t][0])
         write(Write::kTask, static_cast<int>(parameter), all[t], draw_of(shared_, all[t], 0), 1, *range);
     }
+  }
+
+  // ---- what is seen
+
+  /// The model's cameras or lights that patterns choose, or all: they belong to no entity.
+  std::vector<int> named(const std::vector<std::string>& names) {
+    COHORT_THROW_UNLESS(!names.empty(), "the model has no {}", kind_->target);
+    const std::vector<std::string> patterns = patterns_of(kind_->target);
+    std::vector<int> all;
+    if (!patterns.empty()) return match_names(names, patterns, what());
+    for (std::size_t i = 0; i < names.size(); ++i) all.push_back(static_cast<int>(i));
+    return all;
+  }
+
+  void looks(sim::Look look, const std::vector<int>& targets, int count) {
+    std::vector<std::string> names;
+    for (const int t : targets) names.push_back(name_of(t));
+    std::vector<int> axes;
+    for (int axis = 0; axis < count; ++axis) axes.push_back(axis);
+    const Ranges ranges = ranges_of("ranges", names, count, axes);
+    for (std::size_t t = 0; t < targets.size(); ++t)
+      for (std::size_t a = 0; a < ranges.axes.size(); ++a)
+        if (const auto& range = ranges.of[t][a])
+          write(Write::kLook, static_cast<int>(look), count * targets[t] + ranges.axes[a],
+                draw_of(shared_, targets[t], ranges.axes[a]), 1, *range);
+  }
+
+  void camera_turn() {
+    need_operation({RandomOperation::kAdd}, "none: it turns cameras from where the model has them");
+    static constexpr const char* kAngles[] = {"roll_range", "pitch_range", "yaw_range"};
+    bool any = false;
+    for (const int camera : named(info_.camera_names))
+      for (int axis = 0; axis < 3; ++axis) {
+        if (!s_.has(kAngles[axis])) continue;
+        any = true;
+        write(Write::kLook, static_cast<int>(sim::Look::kCameraTurn), 3 * camera + axis, draw_of(shared_, camera, axis),
+              1, take_range(kAngles[axis]));
+      }
+    COHORT_THROW_UNLESS(any, "cam_quat needs roll_range, pitch_range or yaw_range, rad: [low, high]");
   }
 
   void delay() {

@@ -50,8 +50,8 @@ int task_parameter_size(const sim::ModelInfo& info, TaskParameter parameter);
 struct Randomization {
   /// A number of an environment that is drawn.
   struct Write {
-    enum Place { kParameter, kForce, kTask } place = kParameter;
-    int which = 0;           ///< sim::Parameter, TaskParameter; kForce: nothing, it is Field::kXfrcApplied
+    enum Place { kParameter, kForce, kTask, kLook } place = kParameter;
+    int which = 0;           ///< sim::Parameter, TaskParameter, sim::Look; kForce: nothing, it is Field::kXfrcApplied
     int item = 0;            ///< which of its values
     std::uint64_t draw = 0;  ///< index into the event's stream: who has the same draw gets the same number
     double sign = 1;         ///< the drawn number counts times this; 0: the model's value is kept
@@ -81,8 +81,9 @@ struct Randomization {
 /// A kind of randomisation, for messages and documentation.
 struct RandomizationKind {
   const char* name;
-  const char* alias;   ///< another name, or null
-  const char* target;  ///< "links", "geoms", "joints", "actuators", or "" for what an environment has one of
+  const char* alias;  ///< another name, or null
+  const char*
+      target;  ///< "links", "geoms", "joints", "actuators", "cameras", "lights", or "" for what an environment has one of
   const char* unit;
   RandomOperation standard;  ///< where `operation` is not given
   const char* means;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/fnv.h"
 #include "core/real_at.h"
+#include "sim/looks.h"
 
 namespace cohort::tasks {
 
@@ -41,6 +42,13 @@ Randomizer::Randomizer(std::vector<Randomization> randomizations, sim::Scene& sc
     p.id = fnv1a(p.what.name) & 0xffffffff;
     for (const Randomization::Write& w : p.what.writes) {
       const bool parameter = w.place == Randomization::Write::kParameter;
+      if (w.place == Randomization::Write::kLook) {
+        const auto look = static_cast<sim::Look>(w.which);
+        scene_.looks().values(look);
+        has_looks_ = true;
+        p.base.push_back(static_cast<double>(scene_.looks().model_values(look).at(at(w.item))));
+        continue;
+      }
       p.base.push_back(parameter ? static_cast<double>(own[at(w.which)].at(at(w.item))) : 0.0);
       if (w.place == Randomization::Write::kTask) task_values(static_cast<TaskParameter>(w.which));
     }
@@ -122,10 +130,21 @@ void Randomizer::apply(const Prepared& p, std::int32_t env, std::uint64_t key, s
       set_real_at(parameters_[at(w.which)], env, w.item, value);
     } else if (w.place == Randomization::Write::kForce) {
       force_envs_.push_back(env), force_items_.push_back(w.item), force_values_.push_back(value);
+    } else if (w.place == Randomization::Write::kLook) {
+      set_look(static_cast<sim::Look>(w.which), env, w.item, value);
     } else {
       set_real_at(task_values(static_cast<TaskParameter>(w.which)), env, w.item, value);
     }
   }
+}
+
+void Randomizer::set_look(sim::Look look, std::int32_t env, int item, double value) {
+  // Colours and fields of view that can be drawn, whatever an operation makes of them.
+  constexpr double kLeastFovy = 1, kMostFovy = 179;  // degrees
+  if (look == sim::Look::kCameraFovy) value = std::clamp(value, kLeastFovy, kMostFovy);
+  if (look == sim::Look::kGeomRgba) value = std::clamp(value, 0.0, 1.0);
+  if (look >= sim::Look::kLightAmbient) value = std::max(value, 0.0);
+  set_real_at(scene_.looks().values(look), env, item, value);
 }
 
 std::int64_t Randomizer::steps_until_next(const Prepared& p, std::uint64_t key, std::int64_t count) const {
@@ -153,6 +172,7 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
             set_real_at(parameters_[at(w.which)], env, w.item, p.base[k]);
           if (w.place == Randomization::Write::kTask)
             set_real_at(task_values(static_cast<TaskParameter>(w.which)), env, w.item, 0);
+          if (w.place == Randomization::Write::kLook) set_look(static_cast<sim::Look>(w.which), env, w.item, p.base[k]);
         }
         for (std::size_t k = 0; k < p.inertias.size(); ++k) write_inertia(p, k, env, p.inertias[k]);
       }
@@ -214,6 +234,11 @@ void Randomizer::visit(StateVisitor& state) {
   for (int p = 0; p < kTaskParameterCount; ++p) {
     const auto parameter = static_cast<TaskParameter>(p);
     if (!task_values_[at(p)].empty()) state.add(task_parameter_name(parameter), task_values(parameter));
+  }
+  for (int l = 0; l < sim::kLookCount; ++l) {
+    const auto look = static_cast<sim::Look>(l);
+    if (has_looks_ && scene_.looks().has(look))
+      state.add(std::string("look.") + sim::look_name(look), scene_.looks().values(look));
   }
   for (Prepared& p : all_) {
     if (p.what.mode != Randomization::kInterval) continue;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/array_view.h"
+#include "sim/looks.h"
 #include "sim/scene.h"
 #include "tasks/events/randomization.h"
 #include "tasks/state_visitor.h"
@@ -58,13 +59,14 @@ class Randomizer {
   static void for_each_parameter(const Prepared& p, F f);
   void write_inertia(const Prepared& p, std::size_t k, std::int32_t env, const LinkInertia& value);
   void put_forces();
+  void set_look(sim::Look look, std::int32_t env, int item, double value);
   void apply(const Prepared& p, std::int32_t env, std::uint64_t key, std::int64_t count);
   std::int64_t steps_until_next(const Prepared& p, std::uint64_t key, std::int64_t count) const;
 
   sim::Scene& scene_;
   double control_period_;
   std::vector<Prepared> all_;
-  bool has_intervals_ = false, has_parameters_ = false;
+  bool has_intervals_ = false, has_parameters_ = false, has_looks_ = false;
   std::array<std::vector<float>, kTaskParameterCount> task_values_;
   /// Valid during a call.
   std::array<ArrayView, sim::kParameterCount> parameters_;

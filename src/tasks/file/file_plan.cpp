@@ -27,12 +27,13 @@ constexpr int kNewestFormat = 1;
 }  // namespace
 
 PlanReader::PlanReader(std::string file, Json content, bool at_ends, std::int64_t horizon,
-                       const std::vector<std::string>& reward_scales)
+                       const std::vector<std::string>& reward_scales, bool commands_by_hand)
     : file_(std::move(file)), content_(std::move(content)), at_ends_(at_ends), horizon_(horizon) {
   // TERM:FACTOR; the task refuses what is none.
   for (const std::string& scale : reward_scales)
     if (const std::size_t colon = scale.find(':'); colon != std::string::npos)
       reward_scales_[scale.substr(0, colon)] = std::strtof(scale.c_str() + colon + 1, nullptr);
+  plan_.commands_by_hand = commands_by_hand;
   plan_.file = file_;
   folder_ = fs::path(file_).parent_path();
 }
@@ -158,7 +159,7 @@ std::vector<std::string> ppo_words(const Json& content) {
 
 FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon,
                       const std::vector<FileSetting>& settings, bool learning,
-                      const std::vector<std::string>& reward_scales) {
+                      const std::vector<std::string>& reward_scales, bool commands_by_hand) {
   COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
                       file);
   content = with_settings(std::move(content), settings.empty() ? settings_of_content(file, content) : settings);
@@ -167,7 +168,7 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
     content.erase("play");
     if (play) content.merge_patch(changes);
   }
-  return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales).read();
+  return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales, commands_by_hand).read();
 }
 
 void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {

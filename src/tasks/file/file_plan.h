@@ -13,6 +13,7 @@
 #include "tasks/events/randomization.h"
 #include "tasks/file/file_settings.h"
 #include "tasks/file/quantities.h"
+#include "tasks/takes_commands.h"
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
 #include "tasks/terms/graph.h"
@@ -29,14 +30,17 @@ struct Range {
 /// What an episode begins with, as a function of its seed.
 struct ResetEvent {
   std::string name;
-  enum Kind { kBase, kJointsByOffset, kJointsByScale, kOnGround } kind = kBase;
+  enum Kind { kBase, kJointsByOffset, kJointsByScale, kOnGround, kFrame } kind = kBase;
   int entity = 0;                       ///< kBase: whose
-  std::array<Range, 6> pose, velocity;  ///< kBase: x y z (m), roll pitch yaw (rad), and their rates in the world
-  std::vector<int> joints;
-  Range position, speed;          ///< of joints: added, or multiplied
-  std::vector<int> links;         ///< kOnGround: those whose point is to be over the ground
-  std::array<double, 3> point{};  ///< m, in the link's frame
-  double clearance = 0;           ///< m, of the lowest point
+  std::array<Range, 6> pose, velocity;  ///< kBase, kFrame: x y z (m), roll pitch yaw (rad); their rates in the world
+  std::vector<int> joints;              ///< kFrame: those that put it there
+  Range position, speed;                ///< of joints: added, or multiplied
+  std::vector<int> links;               ///< kOnGround: those whose point is to be over the ground
+  std::array<double, 3> point{};        ///< m, in the link's frame
+  double clearance = 0;                 ///< m, of the lowest point
+  sim::SiteInfo frame{};  ///< kFrame: what is put somewhere; pos and quat of where it is without this event
+  std::array<double, 3> frame_pos{};
+  std::array<double, 4> frame_quat{1, 0, 0, 0};
 };
 
 struct FilePlan {
@@ -59,9 +63,17 @@ struct FilePlan {
   std::vector<Randomization> randomizations;
   /// `curriculum.terrain_levels`: the command whose distance counts; "": there is none, and levels are drawn.
   std::string terrain_levels;
-  int first_levels = 0;          ///< levels that first episodes are drawn from
-  std::vector<std::string> ppo;  ///< key=value of `cohort train ppo`
+  bool commands_by_hand = false;       ///< TakesCommands' functions work
+  std::vector<CommandShape> commands;  ///< with commands_by_hand
+  int first_levels = 0;                ///< levels that first episodes are drawn from
+  std::vector<std::string> ppo;        ///< key=value of `cohort train ppo`
 };
+
+/// Of quaternions w x y z: first b, then a.
+inline std::array<double, 4> product(const std::array<double, 4>& a, const std::array<double, 4>& b) {
+  return {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+          a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
+}
 
 /// w x y z of roll about x, then pitch about y, then yaw about z, all fixed in the world.
 std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
@@ -72,10 +84,11 @@ void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem
 
 /// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. settings:
 /// values of the content's own settings; none: their defaults. learning: curricula begin at their beginning; else, and with
-/// play, they are where they lead to. reward_scales: SceneTaskSettings'. Throws Error with everything that is wrong in it.
+/// play, they are where they lead to. reward_scales: SceneTaskSettings'. commands_by_hand: TakesCommands' functions work.
+/// Throws Error with everything that is wrong in it.
 FilePlan plan_of_file(const std::string& file, config::Json content, bool play, std::int64_t horizon = 0,
                       const std::vector<FileSetting>& settings = {}, bool learning = false,
-                      const std::vector<std::string>& reward_scales = {});
+                      const std::vector<std::string>& reward_scales = {}, bool commands_by_hand = false);
 
 /// The content's `ppo` as key=value of `cohort train ppo`.
 std::vector<std::string> ppo_words(const config::Json& content);

@@ -13,6 +13,7 @@
 #include "core/real_at.h"
 #include "core/yaml_file.h"
 #include "sim/cpu/engine.h"
+#include "sim/inverse_kinematics.h"
 #include "sim/kinematics.h"
 #include "tasks/actor.h"
 #include "tasks/events/randomizer.h"
@@ -20,6 +21,7 @@
 #include "tasks/file/file_plan.h"
 #include "tasks/file/library_files.h"
 #include "tasks/file/task_file.h"
+#include "tasks/takes_commands.h"
 #include "tasks/task_fields.h"
 #include "tasks/terrain/terrain_height.h"
 #include "tasks/terrain/terrain_level.h"
@@ -172,6 +174,11 @@ class Evaluator {
     return 0;
   }
 
+  void remember(const std::string& name, int row, int env, float value) {
+    for (const terms::MemorySlot& slot : slots_)
+      if (slot.name == name) memory_[static_cast<std::size_t>((slot.first + row) * n_pad_ + env)] = value;
+  }
+
   DeviceLoop::HostMemory host_memory() { return {&memory_, n_pad_}; }
 
   void visit(StateVisitor& state, const std::string& prefix, int n_envs) {
@@ -209,7 +216,20 @@ SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& own, con
   return setup;
 }
 
-class FileTask final : public SceneTask {
+/// Settings of the content's task with their defaults.
+FileTaskSettings settings_of(const std::string& path, const Json& content) {
+  FileTaskSettings own;
+  own.of_file = settings_of_content(path, content);
+  if (!content.is_object() || !content.contains("success") || !content["success"].is_object()) return own;
+  const Json& success = content["success"];
+  if (!success.contains("ends_episode")) return own;
+  COHORT_THROW_UNLESS(success["ends_episode"].is_boolean(), "{}: success.ends_episode is {}: true or false", path,
+                      success["ends_episode"].dump());
+  own.end_on_success = success["ends_episode"].get<bool>();
+  return own;
+}
+
+class FileTask final : public SceneTask, public TakesCommands {
  public:
   FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
       : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
@@ -236,7 +256,35 @@ class FileTask final : public SceneTask {
     return contract;
   }
 
+  std::span<const CommandShape> commands() const override { return plan_->commands; }
+  void hold_command(int env, std::size_t command, std::span<const float> value) override {
+    const CommandShape& shape = command_shape(env, command);
+    COHORT_THROW_UNLESS(value.size() == shape.parts.size(), "command {} has {} numbers, not {}", shape.name,
+                        shape.parts.size(), value.size());
+    for (const float x : value)
+      COHORT_THROW_UNLESS(std::isfinite(x), "command {} cannot be {}, which is no number", shape.name, x);
+    for (std::size_t i = 0; i < value.size(); ++i)
+      judge_.remember("commands." + shape.name + ".by_hand", static_cast<int>(i), env, value[i]);
+    judge_.remember("commands." + shape.name + ".held", 0, env, 1);
+  }
+  void release_command(int env, std::size_t command) override {
+    judge_.remember("commands." + command_shape(env, command).name + ".held", 0, env, 0);
+  }
+  std::vector<float> command(int env, std::size_t command) const override {
+    const CommandShape& shape = command_shape(env, command);
+    std::vector<float> out;
+    for (std::size_t i = 0; i < shape.parts.size(); ++i)
+      out.push_back(judge_.remembered("commands." + shape.name + ".shown", static_cast<int>(i), env));
+    return out;
+  }
+
  private:
+  const CommandShape& command_shape(int env, std::size_t command) const {
+    COHORT_THROW_UNLESS(command < plan_->commands.size() && env >= 0 && env < n_envs(),
+                        "there is no command {} of environment {}", command, env);
+    return plan_->commands[command];
+  }
+
   FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)
       : SceneTask(settings, setup_of(settings, own, *plan)),
         plan_(std::move(plan)),
@@ -257,7 +305,7 @@ class FileTask final : public SceneTask {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
     }
-    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device) return;
+    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device || plan_->commands_by_hand) return;
     // Parameters of environments are in host memory: who reads them computes there.
     const auto reads_parameters = [](const std::vector<ArrayPlace>& places) {
       return std::ranges::any_of(places, [](ArrayPlace at) { return at.kind == ArrayPlace::kParameter; });
@@ -295,6 +343,8 @@ class FileTask final : public SceneTask {
         reset_base(event, draws, start);
       else if (event.kind == ResetEvent::kOnGround)
         place_on_ground(event, start);
+      else if (event.kind == ResetEvent::kFrame)
+        place_frame(event, draws, start);
       else
         reset_joints(event, draws, start);
     }
@@ -378,21 +428,50 @@ class FileTask final : public SceneTask {
 
   void reset_base(const ResetEvent& event, const RandomStream& random, Start& start) const {
     const TaskModel::Entity& entity = plan_->model.entities[static_cast<std::size_t>(event.entity)];
-    const auto q = static_cast<std::size_t>(entity.free_qpos), v = static_cast<std::size_t>(entity.free_dof);
+    const bool free = entity.free_qpos >= 0;
+    const auto m = static_cast<std::size_t>(std::max(entity.mocap, 0)),
+               q = static_cast<std::size_t>(std::max(entity.free_qpos, 0)),
+               v = static_cast<std::size_t>(std::max(entity.free_dof, 0));
+    const std::span<double> pos = free ? start.qpos.subspan(q, 3) : start.mocap_pos.subspan(3 * m, 3),
+                            quat = free ? start.qpos.subspan(q + 3, 4) : start.mocap_quat.subspan(4 * m, 4);
     double pose[6], velocity[6];
     for (std::size_t i = 0; i < 6; ++i) {
       pose[i] = event.pose[i].at(random.uniform(i));
       velocity[i] = event.velocity[i].at(random.uniform(6 + i));
     }
-    for (std::size_t i = 0; i < 3; ++i) start.qpos[q + i] += pose[i];
+    for (std::size_t i = 0; i < 3; ++i) pos[i] += pose[i];
     // The turn is about the world's axes, on top of where the body begins.
-    const std::array<double, 4> a = quat_of_rpy(pose[3], pose[4], pose[5]);
-    const double b[4] = {start.qpos[q + 3], start.qpos[q + 4], start.qpos[q + 5], start.qpos[q + 6]};
-    const double turned[4] = {
-        a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
-        a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
-    std::copy_n(turned, 4, start.qpos.begin() + static_cast<std::ptrdiff_t>(q + 3));
-    for (std::size_t i = 0; i < 6; ++i) start.qvel[v + i] += velocity[i];
+    std::ranges::copy(product(quat_of_rpy(pose[3], pose[4], pose[5]), {quat[0], quat[1], quat[2], quat[3]}),
+                      quat.begin());
+    for (std::size_t i = 0; free && i < 6; ++i) start.qvel[v + i] += velocity[i];
+  }
+
+  /// The joints' positions that put a frame where it is drawn, near enough where none do; their servos hold them there.
+  void place_frame(const ResetEvent& event, const RandomStream& random, Start& start) {
+    const sim::ModelInfo& info = plan_->model.info;
+    std::array<double, 3> pos = event.frame_pos;
+    std::array<double, 3> turn{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      pos[i] += event.pose[i].at(random.uniform(i));
+      turn[i] = event.pose[3 + i].at(random.uniform(3 + i));
+    }
+    const std::array<double, 4>& own = event.frame.quat;
+    const std::array<double, 4> wanted = product(quat_of_rpy(turn[0], turn[1], turn[2]), event.frame_quat);
+    const sim::IkTarget target{.link = event.frame.link,
+                               .point = event.frame.pos,
+                               .pos = pos,
+                               .quat = product(wanted, {own[0], -own[1], -own[2], -own[3]})};
+    std::vector<int> dofs;
+    for (const int j : event.joints) dofs.push_back(info.joints[static_cast<std::size_t>(j)].dof);
+    constexpr double kNear = 1e-6;  // m, rad
+    const sim::IkResult found = sim::inverse_kinematics(scene().kinematics(), info, start.qpos, dofs, {&target, 1},
+                                                        {.pos_tolerance = kNear, .rot_tolerance = kNear});
+    std::ranges::copy(found.qpos, start.qpos.begin());
+    for (const sim::ActuatorInfo& actuator : info.actuators)
+      for (const int j : event.joints)
+        if (const sim::JointInfo& joint = info.joints[static_cast<std::size_t>(j)];
+            actuator.kind == sim::ActuatorInfo::Kind::kPosition && actuator.dof == joint.dof)
+          start.ctrl[static_cast<std::size_t>(actuator.ctrl)] = start.qpos[static_cast<std::size_t>(joint.qpos)];
   }
 
   /// Up or down, until the lowest of the points is as high over the ground as is asked for.
@@ -582,6 +661,8 @@ class FileTask final : public SceneTask {
 void describe(config::Fields& fields, FileTaskSettings& s) {
   describe(fields, static_cast<SceneTaskSettings&>(s));
   fields.add("play", s.play, "with the changes of the file's `play`: as it is shown and evaluated");
+  fields.add("commands_by_hand", s.commands_by_hand,
+             "commands can be held at a person's wish, as the page of `cohort view` does; on the CPU then");
   fields.add("on_device", s.on_device,
              "where the engine is on a GPU, observations, rewards and ends are computed there, too; false: on the CPU");
   describe_file_settings(fields, s.of_file);
@@ -625,12 +706,11 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
 std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
   const std::string path = present(named);
   Json content = read_content(path);
-  FileTaskSettings own;
-  own.of_file = settings_of_content(path, content);
+  FileTaskSettings own = settings_of(path, content);
   FileTaskSettings first = own;
   read_fields(settings, first);
   FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning,
-                               first.reward_scales);
+                               first.reward_scales, first.commands_by_hand);
   return std::make_unique<FileTask>(settings, own, std::move(plan));
 }
 
@@ -642,8 +722,7 @@ TaskEntry task_of_file(const std::string& named) {
   const std::string path = present(named);
   const Json content = read_content(path);
   const FilePlan plan = plan_of_file(path, content, false);
-  FileTaskSettings own;
-  own.of_file = settings_of_content(path, content);
+  FileTaskSettings own = settings_of(path, content);
   own.horizon = plan.spec.horizon;
   return {.name = named,
           .summary = plan.spec.summary,
@@ -656,8 +735,7 @@ void register_library_task(const std::string& file) {
   [[maybe_unused]] const std::string path = kLibrary + file;
 #ifdef COHORT_HAS_YAML
   const Json content = read_content(path);
-  FileTaskSettings own;
-  own.of_file = settings_of_content(path, content);
+  FileTaskSettings own = settings_of(path, content);
   const Json& time = content.at("simulation");
   own.horizon = std::llround(time.at("episode_length_s").get<double>() / time.at("control_period").get<double>());
   register_task({.name = task_title(file),

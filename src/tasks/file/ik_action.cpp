@@ -115,6 +115,7 @@ Expr ik_targets(Quantities& names, const sim::SiteInfo& frame, std::span<const i
   const Expr point = g.add(link_pos, g.rotate(link_quat, numbers(g, frame.pos), false));
   const Expr turn = g.quat_multiply(link_quat, numbers(g, frame.quat));
 
+  const bool turns = settings.pose || settings.orientation;
   const std::size_t n = joints.size();
   std::vector<Expr> columns(n);  // of 3 or 6 numbers
   for (int link = frame.link; link > 0; link = info.links[static_cast<std::size_t>(link)].parent) {
@@ -127,10 +128,10 @@ Expr ik_targets(Quantities& names, const sim::SiteInfo& frame, std::span<const i
       const auto which = std::ranges::find(joints, static_cast<int>(j));
       if (which != joints.end())
         columns[static_cast<std::size_t>(which - joints.begin())] =
-            settings.pose ? g.join({twist.linear, twist.angular}) : twist.linear;
+            turns ? g.join({twist.linear, twist.angular}) : twist.linear;
     }
   }
-  const int rows = settings.pose ? 6 : 3;
+  const int rows = turns ? 6 : 3;
   for (std::size_t j = 0; j < n; ++j)
     COHORT_THROW_UNLESS(columns[j].node >= 0, "the joint '{}' does not move '{}': leave it out of `joints`",
                         info.joints[static_cast<std::size_t>(joints[j])].name, frame.name);
@@ -145,6 +146,19 @@ Expr ik_targets(Quantities& names, const sim::SiteInfo& frame, std::span<const i
   Expr error;
   if (settings.relative) {
     error = command;
+    if (std::ranges::any_of(settings.high, [](double x) { return std::isfinite(x); }) ||
+        std::ranges::any_of(settings.low, [](double x) { return std::isfinite(x); })) {
+      const auto within = [&](const Expr& x, const Expr& low, const Expr& high) {
+        return g.binary(Op::kMinimum, g.binary(Op::kMaximum, x, low), high);
+      };
+      const Expr wanted =
+          within(g.add(point, g.columns(command, {0, 1, 2})), numbers(g, settings.low), numbers(g, settings.high));
+      const Expr step = g.constant(static_cast<float>(settings.step));
+      const Expr shift = within(g.subtract(wanted, point), g.unary(Op::kNegate, step), step);
+      error = settings.pose ? g.join({shift, g.columns(command, {3, 4, 5})}) : shift;
+    }
+    if (!settings.pose && settings.orientation)
+      error = g.join({error, rotation_between(g, turn, numbers(g, *settings.orientation))});
   } else {
     error = g.subtract(g.columns(command, {0, 1, 2}), point);
     if (settings.pose) {
@@ -156,27 +170,35 @@ Expr ik_targets(Quantities& names, const sim::SiteInfo& frame, std::span<const i
       error = g.join({error, rotation_between(g, turn, wanted)});
     }
   }
+  std::vector<int> qpos;
+  for (const int j : joints) qpos.push_back(info.joints[static_cast<std::size_t>(j)].qpos);
+  const Expr now = names.field(Field::kQpos, qpos);
+  // The way to rest is part of the same solve: J dq = e with dq = p + J+ (e - J p).
+  Expr to_rest;
+  if (settings.posture > 0)
+    to_rest = g.multiply(g.constant(static_cast<float>(settings.posture)),
+                         g.subtract(g.constant(std::vector<float>(settings.rest.begin(), settings.rest.end())), now));
   std::vector<std::vector<Expr>> gram(static_cast<std::size_t>(rows));
   std::vector<Expr> wanted;
   for (std::size_t i = 0; i < gram.size(); ++i) {
-    wanted.push_back(g.columns(error, {static_cast<int>(i)}));
+    const Expr e = g.columns(error, {static_cast<int>(i)});
+    wanted.push_back(settings.posture > 0 ? g.subtract(e, g.dot(jacobian[i], to_rest)) : e);
     for (std::size_t j = 0; j <= i; ++j) gram[i].push_back(g.dot(jacobian[i], jacobian[j]));
   }
   const std::vector<Expr> y = solved(g, gram, wanted, settings.damping);
   Expr change = g.multiply(jacobian[0], y[0]);
   for (std::size_t i = 1; i < y.size(); ++i) change = g.add(change, g.multiply(jacobian[i], y[i]));
+  if (settings.posture > 0) change = g.add(change, to_rest);
   const auto most = static_cast<float>(settings.max_change);
   change = g.binary(Op::kMinimum, g.binary(Op::kMaximum, change, g.constant(-most)), g.constant(most));
 
-  std::vector<int> qpos;
   std::vector<float> lower, upper;
   for (const int j : joints) {
     const sim::JointInfo& joint = info.joints[static_cast<std::size_t>(j)];
-    qpos.push_back(joint.qpos);
     lower.push_back(joint.limited ? static_cast<float>(joint.range[0]) : -INFINITY);
     upper.push_back(joint.limited ? static_cast<float>(joint.range[1]) : INFINITY);
   }
-  const Expr target = g.add(names.field(Field::kQpos, qpos), change);
+  const Expr target = g.add(now, change);
   return g.binary(Op::kMinimum, g.binary(Op::kMaximum, target, g.constant(lower)), g.constant(upper));
 }
 

@@ -4,8 +4,11 @@
 /// made of links' poses in the task's own program, so that lanes compute it for many environments at once.
 #pragma once
 #include <array>
+#include <cmath>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/model_info.h"
 #include "tasks/file/quantities.h"
@@ -17,6 +20,15 @@ struct IkSettings {
   bool relative = true;     ///< the command is a change of where the frame is now
   double damping = 0.05;    ///< m, rad
   double max_change = 0.5;  ///< rad, m, of a joint in a control step
+  /// Of a position, relative: the orientation (w x y z) that the frame comes back to; else it may turn.
+  std::optional<std::array<double, 4>> orientation{};
+  /// Of what is relative: m, the box that the frame stays in, by axis; one that is outside comes back by at most `step`.
+  std::array<double, 3> low{-INFINITY, -INFINITY, -INFINITY}, high{INFINITY, INFINITY, INFINITY};
+  double step = INFINITY;  ///< m, of a control step, along an axis
+  /// Share of the way to `rest` (of each joint) that joints go in a control step where the frame's motion leaves it open
+  /// (Liegeois 1977); 0: none.
+  double posture = 0;
+  std::vector<double> rest{};  ///< rad, m
   /// Numbers of a command: x y z (m); then, relative, a rotation about x y z (rad), or else a quaternion w x y z.
   int width() const { return !pose ? 3 : relative ? 6 : 7; }
 };

@@ -61,6 +61,7 @@ void each(JsonSection& parent, const std::string& key,
 
 sim::ModelEdits read_model_edits(JsonSection& section) {
   sim::ModelEdits edits;
+  section.take("repair_inertia", edits.repair_inertia);
   each(section, "actuators", [&](const std::string& name, JsonSection& s) {
     sim::ActuatorEdit actuator;
     std::string type = "position";

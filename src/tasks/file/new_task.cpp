@@ -149,6 +149,8 @@ class Writer {
     if (robot_.urdf)
       line("    fixed: {}                 # whether the base is part of the world",
            robot_.free_base ? "false" : "true");
+    if (robot_.repair_inertia)
+      line("    repair_inertia: true       # no body can have some of its links' inertias: they become their mean");
     if (!robot_.own_actuators) {
       if (like_ == "balance" && !robot_.free_base) {
         line("    actuators:                 # the file has none: a motor at the joint next to the world, N m or N");
@@ -160,7 +162,7 @@ class Writer {
              robot_.free_base ? "0.5 rad" : "0.05 rad (slides 5 mm)");
         line(
             "    # armature and damping: 10 Hz, twice critically damped, as mjlab's robots; effort_limit: three times "
-            "what it carries.");
+            "what it carries, or the joint's own where that is less.");
         line("    actuators:");
         std::map<std::array<double, 4>, std::vector<const SurveyedJoint*>> groups;
         std::vector<std::array<double, 4>> order;
@@ -456,6 +458,9 @@ class Writer {
       remarks_.push_back(
           cohort::format("hand: {}{}", robot_.hand_site.empty() ? robot_.hand : "the site " + robot_.hand_site,
                          robot_.fingers.empty() ? "" : ", with the fingers " + join(robot_.fingers, ", ")));
+    if (robot_.repair_inertia)
+      remarks_.push_back(
+          "some of its links have an inertia that no body can have: repair_inertia says what becomes of it");
     if (!robot_.own_actuators) remarks_.push_back("the file has no actuators: their gains follow from the masses");
     if (like_ == "balance")
       remarks_.push_back(

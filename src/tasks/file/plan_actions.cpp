@@ -113,6 +113,26 @@ void PlanReader::give_targets(Quantities& names, const std::vector<int>& joints,
   }
 }
 
+std::vector<int> PlanReader::joints_moving(const sim::SiteInfo& frame, JsonSection& s, const Quantities& names) {
+  if (s.has("joints")) return names.joints(texts_of(s, "joints", {}));
+  const sim::ModelInfo& info = plan_.model.info;
+  std::vector<int> joints;
+  for (const int j : plan_.model.of_robot().joints)
+    for (int l = frame.link; l > 0; l = info.links[static_cast<std::size_t>(l)].parent)
+      if (info.joints[static_cast<std::size_t>(j)].link == l) joints.push_back(j);
+  COHORT_THROW_UNLESS(!joints.empty(), "no joint of the robot moves '{}'", frame.name);
+  return joints;
+}
+
+PlanReader::FramePose PlanReader::pose_at_start(const sim::SiteInfo& frame) const {
+  const sim::Kinematics kinematics(plan_.compiled->mjb);
+  const sim::Kinematics::Pose pose = kinematics.at(plan_.model.qpos).link_pose(frame.link);
+  FramePose out{.pos = pose.pos, .quat = product(pose.quat, frame.quat)};
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < 3; ++k) out.pos[i] += pose.rot[3 * i + k] * frame.pos[k];
+  return out;
+}
+
 void PlanReader::read_ik_action(const std::string& name, JsonSection& s, Quantities& names) {
   ActionSpec& spec = plan_.spec.action;
   const sim::ModelInfo& info = plan_.model.info;
@@ -124,18 +144,13 @@ void PlanReader::read_ik_action(const std::string& name, JsonSection& s, Quantit
   s.take_choice("command_type", command, {"pose", "position"});
   ik.pose = command == "pose";
   s.take("use_relative_mode", ik.relative);
-  s.take("damping", ik.damping), s.take("max_dq", ik.max_change);
+  s.take("damping", ik.damping), s.take("max_dq", ik.max_change), s.take("posture", ik.posture);
   COHORT_THROW_UNLESS(ik.damping > 0 && ik.max_change > 0, "damping and max_dq are above zero");
-  std::vector<int> joints, ctrls;
-  if (s.has("joints")) {
-    joints = names.joints(texts_of(s, "joints", {}));
-  } else {
-    // All that move it.
-    for (const int j : plan_.model.of_robot().joints)
-      for (int l = frame.link; l > 0; l = info.links[static_cast<std::size_t>(l)].parent)
-        if (info.joints[static_cast<std::size_t>(j)].link == l) joints.push_back(j);
-    COHORT_THROW_UNLESS(!joints.empty(), "no joint of the robot moves '{}'", frame.name);
-  }
+  COHORT_THROW_UNLESS(ik.posture >= 0 && ik.posture <= 1, "posture is {:g}: a share from 0 to 1", ik.posture);
+  const std::vector<int> joints = joints_moving(frame, s, names);
+  std::vector<int> ctrls;
+  for (const int j : joints)
+    ik.rest.push_back(plan_.model.qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(j)].qpos)]);
   for (const int j : joints) ctrls.push_back(control_of(j, "joint_position"));
   const auto n = static_cast<std::size_t>(ik.width());
   std::vector<double> scale(n, 1.0), offset(n, 0.0);
@@ -150,19 +165,9 @@ void PlanReader::read_ik_action(const std::string& name, JsonSection& s, Quantit
   }
   if (!ik.relative) {
     // From where the frame is when episodes begin.
-    const sim::Kinematics kinematics(plan_.compiled->mjb);
-    const sim::Kinematics::Pose pose = kinematics.at(plan_.model.qpos).link_pose(frame.link);
-    for (std::size_t i = 0; i < 3; ++i) {
-      offset[i] = pose.pos[i];
-      for (std::size_t k = 0; k < 3; ++k) offset[i] += pose.rot[3 * i + k] * frame.pos[k];
-    }
-    if (ik.pose) {
-      const std::array<double, 4>&a = pose.quat, &b = frame.quat;
-      offset[3] = a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3];
-      offset[4] = a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2];
-      offset[5] = a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1];
-      offset[6] = a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0];
-    }
+    const FramePose begin = pose_at_start(frame);
+    std::ranges::copy(begin.pos, offset.begin());
+    if (ik.pose) std::ranges::copy(begin.quat, offset.begin() + 3);
     if (s.has("offset") && s.get("offset") != "default") {
       std::vector<double> given;
       s.take("offset", given);
@@ -172,20 +177,41 @@ void PlanReader::read_ik_action(const std::string& name, JsonSection& s, Quantit
   }
   const Range clip = take_range(s, "clip", {-1, 1});
   COHORT_THROW_UNLESS(clip.low < clip.high, "clip is [{:g}, {:g}]: low has to be below high", clip.low, clip.high);
+  bool keeps = false;
+  s.take("keep_orientation", keeps);
+  COHORT_THROW_UNLESS(!keeps || (ik.relative && !ik.pose),
+                      "keep_orientation is of `command_type: position` with use_relative_mode");
+  if (keeps) ik.orientation = pose_at_start(frame).quat;
+  if (s.has("workspace")) {
+    COHORT_THROW_UNLESS(ik.relative, "workspace is of use_relative_mode: scale and offset bound what is absolute");
+    s.in("workspace", [&](JsonSection& box) {
+      static constexpr const char* kAxes[] = {"x", "y", "z"};
+      for (std::size_t i = 0; i < 3; ++i) {
+        const Range range = take_range(box, kAxes[i], {-INFINITY, INFINITY});
+        ik.low[i] = range.low, ik.high[i] = range.high;
+      }
+    });
+    ik.step = *std::max_element(scale.begin(), scale.begin() + 3) * std::max(std::abs(clip.low), std::abs(clip.high));
+  }
   const Range delay = take_range(s, "delay");
   static constexpr const char* kRelative[] = {"x", "y", "z", "rx", "ry", "rz"};
   static constexpr const char* kAbsolute[] = {"x", "y", "z", "qw", "qx", "qy", "qz"};
   Graph& g = names.graph();
   std::vector<int> columns;
+  std::vector<std::string> own_names;
+  for (std::size_t i = 0; i < n; ++i) own_names.push_back(name + "_" + (ik.relative ? kRelative[i] : kAbsolute[i]));
+  s.take("names", own_names);
+  COHORT_THROW_UNLESS(own_names.size() == n, "names has {} names, and the action {} numbers", own_names.size(), n);
   for (std::size_t i = 0; i < n; ++i) {
     columns.push_back(static_cast<int>(spec.names.size()));
-    spec.names.push_back(name + "_" + (ik.relative ? kRelative[i] : kAbsolute[i]));
+    spec.names.push_back(own_names[i]);
     spec.low.push_back(static_cast<float>(clip.low)), spec.high.push_back(static_cast<float>(clip.high));
   }
-  spec.unit += format("{}differential_ik by scale: m{}", spec.unit.empty() ? "" : "; ",
-                      !ik.pose      ? ""
-                      : ik.relative ? " and rad"
-                                    : " and a quaternion");
+  std::string unit = format("differential_ik by scale: m{}", !ik.pose      ? ""
+                                                             : ik.relative ? " and rad"
+                                                                           : " and a quaternion");
+  s.take("unit", unit);
+  spec.unit += (spec.unit.empty() ? "" : "; ") + unit;
   moves_frames_ = true;
   const Expr action = delayed_by_event(
       names, delayed_by(names, g.load(names.array({ArrayPlace::kAction}), columns), delay, "actions." + name));

@@ -123,7 +123,9 @@ void PlanReader::velocity_command(const std::string& name, const std::string& pl
   }
   Expr all = g.join({vx, vy, w});
   if (standing > 0) all = g.select(flag("standing", standing), g.constant(0), all);
-  finish_command(name, place, all, names);
+  const std::vector<Ends> ranges{ends_of(names, name, "lin_vel_x", x), ends_of(names, name, "lin_vel_y", y),
+                                 ends_of(names, name, "ang_vel_z", turn)};
+  finish_command(name, place, or_held(name, place, all, ranges, names), names);
 }
 
 void PlanReader::uniform_command(const std::string& name, const std::string& place, JsonSection& s, const Expr& anew,
@@ -144,6 +146,12 @@ void PlanReader::uniform_command(const std::string& name, const std::string& pla
       command_ranges_[name].emplace_back(kNames[i]);
       parts.push_back(latch(g, anew, drawn_between(g, place + "." + kNames[i], ends_of(names, name, kNames[i], r[i])),
                             place + "." + kNames[i]));
+    }
+    if (plan_.commands_by_hand) {
+      std::vector<Ends> ranges;
+      for (std::size_t i = 0; i < parts.size(); ++i) ranges.push_back(ends_of(names, name, kNames[i], r[i]));
+      const Expr all = or_held(name, place, g.join(parts), ranges, names);
+      for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = g.columns(all, {static_cast<int>(i)});
     }
     if (turns) {
       // Roll, pitch, yaw as a quaternion.
@@ -166,6 +174,10 @@ void PlanReader::uniform_command(const std::string& name, const std::string& pla
       parts.push_back(
           latch(g, anew, drawn(g, format("{}.{}", place, i), {low[i], high[i]}), format("{}.{}", place, i)));
     }
+    std::vector<Ends> ranges;
+    for (std::size_t i = 0; i < low.size(); ++i)
+      ranges.push_back({g.constant(static_cast<float>(low[i])), g.constant(static_cast<float>(high[i])), {}});
+    parts = {or_held(name, place, g.join(parts), ranges, names)};
   }
   finish_command(name, place, g.join(parts), names);
 }
@@ -182,6 +194,27 @@ Expr PlanReader::latch(Graph& g, const Expr& anew, const Expr& value, const std:
   Expr now = g.select(anew, value, memory);
   now.truth = value.truth;
   g.keep(memory, now);
+  return now;
+}
+
+Expr PlanReader::or_held(const std::string& name, const std::string& place, const Expr& drawn,
+                         const std::vector<Ends>& ranges, Quantities& names) {
+  if (!plan_.commands_by_hand) return drawn;
+  Graph& g = names.graph();
+  CommandShape& shape = plan_.commands.emplace_back();
+  shape.name = name;
+  const std::vector<std::string>& known = command_ranges_[name];
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    // A range that grows while somebody learns has no ends that hold for all environments.
+    const std::vector<float> low = g.constant_value(ranges[i].low), high = g.constant_value(ranges[i].high);
+    shape.parts.push_back(i < known.size() ? known[i] : std::to_string(i));
+    shape.low.push_back(low.empty() ? -1 : low[0]), shape.high.push_back(high.empty() ? 1 : high[0]);
+  }
+  const Expr held = g.memory(place + ".held", 1, 1), by_hand = g.memory(place + ".by_hand", 1, drawn.size()),
+             shown = g.memory(place + ".shown", 1, drawn.size());
+  const Expr now = g.select(g.compare(Op::kLess, g.constant(0.5f), held), by_hand, drawn);
+  g.keep(held, held), g.keep(by_hand, by_hand), g.keep(shown, now);
+  g.require(shown);
   return now;
 }
 

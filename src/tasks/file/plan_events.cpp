@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "tasks/file/ik_action.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"
 
@@ -38,8 +39,8 @@ void PlanReader::read_events(JsonSection& events, Quantities& names) {
     std::string type = name;
     s.take("type", type);
     static const std::vector<std::string> kTypes{"reset_root_state_uniform", "reset_joints_by_offset",
-                                                 "reset_joints_by_scale", "push_by_setting_velocity",
-                                                 "place_on_ground"};
+                                                 "reset_joints_by_scale",    "push_by_setting_velocity",
+                                                 "place_on_ground",          "place_frame_uniform"};
     if (type == "push_by_setting_velocity") return read_push(name, s, names);
     if (is_randomization(type)) {
       std::vector<sim::EntityInfo> entities;
@@ -52,15 +53,27 @@ void PlanReader::read_events(JsonSection& events, Quantities& names) {
       event.kind = ResetEvent::kBase;
       event.entity = entity_of(s);
       event.pose = six_of(s, "pose_range"), event.velocity = six_of(s, "velocity_range");
-      COHORT_THROW_UNLESS(plan_.model.entities[static_cast<std::size_t>(event.entity)].free_qpos >= 0,
-                          "{} is fixed: it begins where the scene has it",
-                          plan_.model.entities[static_cast<std::size_t>(event.entity)].name);
+      const TaskModel::Entity& entity = plan_.model.entities[static_cast<std::size_t>(event.entity)];
+      COHORT_THROW_UNLESS(entity.free_qpos >= 0 || entity.mocap >= 0, "{} is fixed: it begins where the scene has it",
+                          entity.name);
+      COHORT_THROW_UNLESS(entity.free_qpos >= 0 || !s.has("velocity_range"), "{} is a marker: it has no velocity",
+                          entity.name);
     } else if (type == "reset_joints_by_offset" || type == "reset_joints_by_scale") {
       const bool offset = type == "reset_joints_by_offset";
       event.kind = offset ? ResetEvent::kJointsByOffset : ResetEvent::kJointsByScale;
       event.joints = names.joints(texts_of(s, "joints", {}));
       event.position = take_range(s, "position_range", offset ? Range{0, 0} : Range{1, 1});
       event.speed = take_range(s, "velocity_range");
+    } else if (type == "place_frame_uniform") {
+      event.kind = ResetEvent::kFrame;
+      std::string site, link;
+      s.take("site", site), s.take("link", link);
+      COHORT_THROW_UNLESS(site.empty() != link.empty(), "needs `site` or `link`: the frame that it puts somewhere");
+      event.frame = ik_frame(plan_.model.info, site.empty() ? link : site, link.empty());
+      event.joints = joints_moving(event.frame, s, names);
+      event.pose = six_of(s, "pose_range");
+      const FramePose begin = pose_at_start(event.frame);
+      event.frame_pos = begin.pos, event.frame_quat = begin.quat;
     } else if (type == "place_on_ground") {
       event.kind = ResetEvent::kOnGround;
       event.entity = entity_of(s);

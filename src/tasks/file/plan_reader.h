@@ -25,9 +25,9 @@ class PlanReader {
   using Graph = terms::Graph;
 
  public:
-  /// at_ends: curricula are where they lead to.
+  /// at_ends: curricula are where they lead to. commands_by_hand: as of plan_of_file().
   PlanReader(std::string file, config::Json content, bool at_ends, std::int64_t horizon,
-             const std::vector<std::string>& reward_scales);
+             const std::vector<std::string>& reward_scales, bool commands_by_hand);
   FilePlan read();
 
  private:
@@ -62,6 +62,14 @@ class PlanReader {
   /// Writes targets, a row of as many numbers as joints, to their controls.
   void give_targets(Quantities& names, const std::vector<int>& joints, const std::vector<int>& ctrls,
                     const Expr& targets);
+  /// Those that `joints` names, else the robot's that move the frame.
+  std::vector<int> joints_moving(const sim::SiteInfo& frame, JsonSection& s, const Quantities& names);
+  struct FramePose {
+    std::array<double, 3> pos;
+    std::array<double, 4> quat;
+  };
+  /// In the world, where episodes begin before their events.
+  FramePose pose_at_start(const sim::SiteInfo& frame) const;
   /// A frame's pose instead of joints' positions (tasks/file/ik_action.h).
   void read_ik_action(const std::string& name, JsonSection& s, Quantities& names);
   /// The control of the joint's actuator, which has to be of a kind that goes with the action.
@@ -106,6 +114,10 @@ class PlanReader {
                         bool privileged, Quantities& names);
 
   // ---- commands
+  /// Ends of a command's range, where the curriculum has come to.
+  struct Ends {
+    Expr low, high, width;
+  };
   Expr drawn(Graph& g, const std::string& stream, const Range& range);
   /// True where the time until it is up; the time is drawn anew then, and at the reset.
   /// first: s until it is up for the first time; 0: as later.
@@ -122,6 +134,10 @@ class PlanReader {
   static Expr heading_error(Quantities& names, const std::string& place, const Expr& target);
   /// The value from when `anew` holds until it holds again.
   static Expr latch(Graph& g, const Expr& anew, const Expr& value, const std::string& name);
+  /// Of FilePlan::commands_by_hand: the command, one row of numbers, or what a person holds it at. ranges: of its parts, as
+  /// command_ranges_ names them, or else without names.
+  Expr or_held(const std::string& name, const std::string& place, const Expr& drawn, const std::vector<Ends>& ranges,
+               Quantities& names);
   void finish_command(const std::string& name, const std::string& place, const Expr& next, Quantities& names);
 
   // ---- events
@@ -137,10 +153,6 @@ class PlanReader {
   /// Those of commands and of rewards, before these are read.
   void read_stages(JsonSection& curriculum);
   void read_growth(const std::string& name, JsonSection& s);
-  /// Ends of a command's range, where the curriculum has come to.
-  struct Ends {
-    Expr low, high, width;
-  };
   Ends ends_of(Quantities& names, const std::string& command, const std::string& key, const Range& first);
   static Expr drawn_between(Graph& g, const std::string& stream, const Ends& ends) {
     return g.add(ends.low, g.multiply(g.uniform(stream, 1), ends.width));

@@ -82,6 +82,7 @@ sim::ShapeOptions PlanReader::shape_of(JsonSection& s) {
   sim::ShapeOptions shape;
   shape.pose = pose_of(s);
   s.take("fixed", shape.fixed);
+  s.take("marker", shape.marker);
   s.take("density", shape.density);
   if (double mass = 0; s.has("mass")) s.take("mass", mass), shape.mass = mass;
   if (s.has("friction")) shape.friction = friction_of(s);
@@ -265,6 +266,7 @@ void PlanReader::compile_model() {
     e.links.assign(entity.links().begin(), entity.links().end());
     e.geoms.assign(entity.geoms().begin(), entity.geoms().end());
     if (!e.links.empty()) e.base = e.links.front();
+    if (e.base >= 0) e.mocap = model.info.links[static_cast<std::size_t>(e.base)].mocap;
     for (std::size_t j = 0; j < model.info.joints.size(); ++j) {
       const sim::JointInfo& joint = model.info.joints[j];
       if (std::ranges::find(e.links, joint.link) == e.links.end()) continue;

@@ -168,6 +168,7 @@ void PlanReader::read_success(JsonSection& root, Quantities& names) {
       success = names.read("last_step and not terminated", "success");
     } else {
       JsonSection s(value.is_object() ? value : kNone, ".success", wrong_);
+      s.ignore("ends_episode");  // the default of the setting end_on_success
       success = condition(term_of("success", value, s, 't', names, "success"));
     }
     names.define("success", success);
@@ -325,7 +326,7 @@ void PlanReader::read_observation(const std::string& field, const std::string& n
   done.history = history > 1 ? history : 0;
   plan_.contract.observations.push_back(std::move(done));
   std::string unit = entry ? entry->unit : "", means = entry ? entry->means : "";
-  s.take("unit", unit), s.take("summary", means);
+  s.take("unit", unit), s.take("summary", means), s.take("privileged", privileged);
   g.store(names.array({ArrayPlace::kObservation, static_cast<int>(plan_.spec.observations.size())}), 0, e);
   plan_.spec.observations.push_back({field, {e.size()}, unit.empty() ? "1" : unit, means, privileged});
 }

@@ -50,6 +50,8 @@ constexpr QuantityEntry kQuantities[] = {
     {"ground_height", "k", "m", "ground_height(x): of the ground below points (x, y, ...), in the world"},
     {"height_scan", "k", "m",
      "height_scan(size x, size y, resolution): base over the ground at a grid turned with its heading"},
+    {"entity_position", "3", "m", "entity_position(\"NAME\"): as NAME.position"},
+    {"entity_quaternion", "4", "1", "likewise"},
     {"pushed", "1", "", "true in the step before which an event has pushed"},
     {"link_mass", "k", "kg", "link_mass(\"PATTERN\"): of links, as an event has drawn it"},
     {"geom_friction", "k", "1", "geom_friction(\"PATTERN\"): sliding friction of geoms, as an event has drawn it"},
@@ -274,12 +276,15 @@ bool Quantities::joint_quantity(const std::string& name, const std::vector<Argum
 Expr Quantities::of_entity(const TaskModel::Entity& entity, const std::string& what) {
   const bool free = entity.free_qpos >= 0;
   const auto quaternion = [&] {
-    return free ? field(Field::kQpos, range(entity.free_qpos + 3, 4))
-                : left(Field::kLinkQuat, range(4 * entity.base, 4));
+    return free                ? field(Field::kQpos, range(entity.free_qpos + 3, 4))
+           : entity.mocap >= 0 ? field(Field::kMocapQuat, range(4 * entity.mocap, 4))
+                               : left(Field::kLinkQuat, range(4 * entity.base, 4));
   };
   const auto moving = [&] { COHORT_THROW_UNLESS(free, "{} is fixed: it has no {}", entity.name, what); };
   if (what == "position")
-    return free ? field(Field::kQpos, range(entity.free_qpos, 3)) : left(Field::kLinkPos, range(3 * entity.base, 3));
+    return free                ? field(Field::kQpos, range(entity.free_qpos, 3))
+           : entity.mocap >= 0 ? field(Field::kMocapPos, range(3 * entity.mocap, 3))
+                               : left(Field::kLinkPos, range(3 * entity.base, 3));
   if (what == "quaternion") return quaternion();
   if (what == "projected_gravity") return g_.rotate(quaternion(), g_.constant({0, 0, -1}), true);
   if (what == "heading") {
@@ -401,6 +406,20 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     const Expr force = force_on(texts_of(name, arguments), name, name.starts_with("other"));
     value =
         name.ends_with("force") ? force : g_.compare(Op::kLess, g_.constant(0), g_.reduce(Op::kSumOfSquares, force));
+    return true;
+  }
+  if (name == "entity_position" || name == "entity_quaternion") {
+    const std::vector<std::string> texts = texts_of(name, arguments);
+    COHORT_THROW_UNLESS(texts.size() == 1, "{}(\"NAME\") takes one entity", name);
+    const TaskModel::Entity* const entity = model_.find(texts[0]);
+    if (entity == nullptr) {
+      std::vector<std::string> known;
+      for (const TaskModel::Entity& e : model_.entities) known.push_back(e.name);
+      const std::string near = config::nearest(texts[0], known);
+      throw Error(format("there is no entity '{}'{}; there is {}", texts[0],
+                         near.empty() ? "" : format(", did you mean '{}'?", near), cohort::join(known, ", ")));
+    }
+    value = of_entity(*entity, name.substr(7));
     return true;
   }
   if (name == "ground_height") {

@@ -48,6 +48,7 @@ struct TaskModel {
     std::vector<int> links, geoms;
     int base = -1;                      ///< link
     int free_qpos = -1, free_dof = -1;  ///< of the base's free joint
+    int mocap = -1;                     ///< of the base, among the mocap bodies
     std::vector<int> joints;            ///< hinges and slides
   };
   std::vector<Entity> entities;

@@ -44,7 +44,14 @@ class Surveyor {
     const std::string trouble = sim::why_unreadable(file);
     COHORT_THROW_UNLESS(trouble.empty(), "{}", trouble);
     out_.urdf = sim::is_urdf(file);
-    open(fixed);
+    try {
+      open(fixed);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      const bool massless_base = out_.urdf && !fixed && message.find("meant to stand fixed") != std::string::npos;
+      if (!massless_base && message.find("repair_inertia") == std::string::npos) throw;
+      open_repaired(fixed || massless_base, massless_base);
+    }
   }
 
   RobotSurvey survey(bool may_be_fixed) {
@@ -54,7 +61,7 @@ class Surveyor {
     place();
     if (may_be_fixed && out_.urdf && out_.free_base && feet_.size() < 2) {
       // What does not stand on feet is mounted.
-      out_ = {.urdf = true};
+      out_ = {.urdf = true, .repair_inertia = out_.repair_inertia};
       feet_.clear(), foot_points_.clear();
       open(true);
       find_joints();
@@ -67,12 +74,25 @@ class Surveyor {
   }
 
  private:
+  /// A file whose masses or inertias MuJoCo refuses. as_it_is: first without repair.
+  void open_repaired(bool fixed, bool as_it_is) {
+    try {
+      out_.repair_inertia = !as_it_is;
+      open(fixed);
+    } catch (const Error& error) {
+      if (!as_it_is || std::string(error.what()).find("repair_inertia") == std::string::npos) throw;
+      open_repaired(fixed, false);
+    }
+  }
+
   void open(bool fixed) {
+    sim::ModelEdits edits;
+    edits.repair_inertia = out_.repair_inertia;
     const auto add = [&](sim::Scene& scene, bool ground) {
       if (out_.urdf)
-        scene.add_entity(sim::Urdf{.file = file_.string(), .fixed = fixed}, "robot");
+        scene.add_entity(sim::Urdf{.file = file_.string(), .fixed = fixed, .edits = edits}, "robot");
       else
-        scene.add_entity(sim::Mjcf{.file = file_.string()}, "robot");
+        scene.add_entity(sim::Mjcf{.file = file_.string(), .edits = edits}, "robot");
       if (ground) scene.add_entity(sim::Plane{}, "ground");
       scene.build(1);
     };
@@ -343,7 +363,8 @@ class Surveyor {
       j.stiffness = two_digits(std::max(carried / sag, own * kNaturalFrequency * kNaturalFrequency));
       j.armature = own > 0 ? 0 : two_digits(j.stiffness / (kNaturalFrequency * kNaturalFrequency));
       j.damping = two_digits(2 * kDampingRatio * j.stiffness / kNaturalFrequency);
-      j.effort = two_digits(3 * carried);
+      const auto [least, most] = joint(j.index).force_range;  // a URDF's <limit effort>
+      j.effort = std::min(two_digits(3 * carried), std::max(most, -least));
     }
   }
 

@@ -30,10 +30,11 @@ struct SurveyedJoint {
 struct RobotSurvey {
   bool urdf = false;
   bool free_base = false;
-  bool own_ground = false;     ///< the file has a ground
-  bool own_actuators = false;  ///< at least one actuator of the file drives a joint alone
-  std::string keyframe;        ///< where episodes begin; "": joints' positions
-  std::string base;            ///< link
+  bool repair_inertia = false;  ///< ModelEdits::repair_inertia: without it MuJoCo refuses the file
+  bool own_ground = false;      ///< the file has a ground
+  bool own_actuators = false;   ///< at least one actuator of the file drives a joint alone
+  std::string keyframe;         ///< where episodes begin; "": joints' positions
+  std::string base;             ///< link
   std::array<double, 3> base_pos{0, 0, 0};
   double leg_length = 0;  ///< m, from the first joint of the longest leg to the ground
   double timestep = 0.002;

@@ -17,6 +17,7 @@ namespace cohort::tasks {
 struct FileTaskSettings : SceneTaskSettings {
   FileTaskSettings() { end_on_success = false; }
   bool play = false;
+  bool commands_by_hand = false;
   bool on_device = true;
   std::vector<FileSetting> of_file;  ///< those of the file's own
 };

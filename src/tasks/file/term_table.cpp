@@ -13,11 +13,19 @@ const P kCommand{P::kNames, "command_name", "\"twist\"", "the command of velocit
 const P kFeet{P::kNames, "feet", "", "patterns of the feet's geoms, or of links"};
 const P kSites{P::kNames, "sites", "", "patterns of the model's sites, one at each foot, in the feet's order"};
 const P kSite{P::kNames, "site", "", "the site"};
+const P kObject{P::kNames, "object_name", "", "the entity"};
+const P kPositionCommand{P::kNames, "command_name", "", "the command of a position"};
+const P kLink{P::kNames, "link", "", "the link"};
+const P kPoseCommand{P::kNames, "command_name", "", "the command of a pose"};
 const P kStd{P::kValue, "std", "", "width of the bell curve, in the error's unit"};
 const P kWalks{P::kValue, "command_threshold", "0.05", "m/s + rad/s of the command below which nothing counts"};
 
 /// Whether the command asks for more than a threshold, as mjlab counts it.
 #define COHORT_MOVES "(norm(command(command_name)[:2]) + abs(command(command_name)[2]) > command_threshold)"
+
+/// m from a link to the commanded position, in the world.
+#define COHORT_TO_COMMAND \
+  "(base.position + rotate(base.quaternion, command(command_name)[:3]) - flat(link_position(link)))"
 
 /// m of each foot's site over the ground below it.
 #define COHORT_FOOT_HEIGHT "(site_position(sites)[2] - ground_height(site_position(sites)))"
@@ -62,6 +70,36 @@ const std::vector<TermEntry>& entries() {
       {"foot_height", "o", COHORT_FOOT_HEIGHT, "m", "of sites over the ground below them", {kSites}},
       {"site_pos_w", "o", "flat(site_position(sites))", "m", "positions of sites in the world", {kSites}},
       {"site_quat_w", "o", "flat(site_quaternion(sites))", "1", "orientations of sites, w x y z", {kSites}},
+      {"ee_to_object_distance",
+       "o",
+       "rotate_inverse(base.quaternion, entity_position(object_name) - flat(site_position(site)))",
+       "m",
+       "from a site to an entity, in the base's frame",
+       {kObject, kSite}},
+      {"object_to_goal_distance",
+       "o",
+       "rotate_inverse(base.quaternion, command(command_name)[:3] - entity_position(object_name))",
+       "m",
+       "from an entity to the commanded position in the world, in the base's frame",
+       {kObject, kPositionCommand}},
+      {"ee_velocity",
+       "o",
+       "rotate_inverse(flat(site_quaternion(site)), flat(site_velocity(site)))",
+       "m/s",
+       "of a site, in its frame",
+       {kSite}},
+      {"target_position",
+       "o",
+       "rotate_inverse(flat(site_quaternion(site)), command(command_name)[:3] - flat(site_position(site)))",
+       "m",
+       "from a site to the commanded position in the world, in the site's frame",
+       {kSite, kPositionCommand}},
+      {"pole_angle_cos_sin",
+       "o",
+       "join(cos(joint_pos(joints)), sin(joint_pos(joints)))",
+       "1",
+       "cosines of joints' angles, then their sines",
+       {kJoints}},
       {"foot_contact", "o", "contact(feet) * 1", "1", "1 where a foot pushes against what is fixed", {kFeet}},
       {"foot_air_time", "o", "held(not contact(feet))", "s", "for which each foot has been in the air", {kFeet}},
       {"foot_contact_forces",
@@ -243,6 +281,52 @@ const std::vector<TermEntry>& entries() {
        "1",
        "a site in the commanded orientation; std in rad",
        {kSite, {P::kNames, "command_name", "", "the command of a pose"}, kStd}},
+      {"staged_position_reward",
+       "r",
+       "exp(-norm2(flat(site_position(site)) - entity_position(object_name)) / reaching_std^2) * "
+       "(1 + exp(-norm2(command(command_name)[:3] - entity_position(object_name)) / bringing_std^2))",
+       "1",
+       "a site at an entity, and more where the entity is at the commanded position in the world",
+       {kSite, kObject, kPositionCommand, {P::kValue, "reaching_std", "", "m"}, {P::kValue, "bringing_std", "", "m"}}},
+      {"bring_object_reward",
+       "r",
+       "exp(-norm2(command(command_name)[:3] - entity_position(object_name)) / std^2)",
+       "1",
+       "an entity at the commanded position in the world",
+       {kObject, kPositionCommand, kStd}},
+      {"joint_velocity_hinge_penalty",
+       "r",
+       "norm2(max(0, abs(joint_vel(joints)) - max_vel))",
+       "rad^2/s^2",
+       "speed of joints above a limit",
+       {kJoints, {P::kValue, "max_vel", "", "rad/s"}}},
+      // dm_control's tolerances: 0.1 at a margin of 2 m and of 5 rad/s, 0 at a force of 1.
+      {"cartpole_smooth_reward",
+       "r",
+       "0.5 * (1 + cos(joint_pos(hinge)[0])) * 0.5 * (1 + exp(log(0.1) * square(joint_pos(cart)[0] / 2))) * "
+       "0.2 * (4 + max(0, 1 - 0.9 * square(action[0]))) * 0.5 * (1 + exp(log(0.1) * square(joint_vel(hinge)[0] / 5)))",
+       "1",
+       "a pole upright on a cart in the middle, at rest, without force: mjlab's and dm_control's",
+       {{P::kNames, "cart", "\"slider\"", "the cart's joint"},
+        {P::kNames, "hinge", "\"hinge_1\"", "the pole's joint"}}},
+      {"position_command_error",
+       "r",
+       "norm(" COHORT_TO_COMMAND ")",
+       "m",
+       "from a link to the commanded position in the base's frame",
+       {kLink, kPoseCommand}},
+      {"position_command_error_tanh",
+       "r",
+       "1 - tanh(norm(" COHORT_TO_COMMAND ") / std)",
+       "1",
+       "the same, 1 where the link is there; std in m",
+       {kLink, kPoseCommand, {P::kValue, "std", "", "m"}}},
+      {"orientation_command_error",
+       "r",
+       "quat_error(flat(link_quaternion(link)), quat_multiply(base.quaternion, command(command_name)[3:7]))",
+       "rad",
+       "from a link's orientation to the commanded one in the base's frame",
+       {kLink, kPoseCommand}},
       // ---- terminations
       {"bad_orientation",
        "t",

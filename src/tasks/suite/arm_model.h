@@ -1,6 +1,5 @@
-/// The robot of the suite: an arm of seven joints on a table, with a parallel gripper, as MJCF. Written for Cohort, of
-/// no maker's: the proportions are those of a human-sized collaborative arm. Spheres, capsules and boxes only; of the
-/// arm only hand and fingers touch anything.
+/// The robot of the suite, library/arm.xml: an arm of seven joints on a table, with a parallel gripper, as MJCF. Spheres,
+/// capsules and boxes only; of the arm only hand and fingers touch anything.
 ///
 /// The table's top is the plane z = 0, the arm stands at the origin and works around (0.5, 0, 0). Joints j1 ... j7 turn
 /// about z, y, z, y, z, y, z of an arm that is stretched upward; the hand closes along its y axis, and points along its
@@ -13,7 +12,6 @@
 
 namespace cohort::tasks {
 
-inline constexpr double kArmTimestep = 0.005;    ///< s
 inline constexpr double kControlPeriod = 0.05;   ///< s
 inline constexpr double kLargestOpening = 0.08;  ///< m between the fingers
 inline constexpr double kArmDown = 3.14159265358979323846;

@@ -42,6 +42,17 @@ const kShapes = {
     }
     return { position, normal, index };
   },
+  /** From a round of radius 1 at z = 0 to a point at z = 1: an arrow's head. */
+  cone() {
+    const position = [], normal = [], index = [], sides = 24;
+    for (let s = 0; s <= sides; ++s) {
+      const x = Math.cos(2 * Math.PI * s / sides), y = Math.sin(2 * Math.PI * s / sides);
+      position.push(x, y, 0, 0, 0, 0, 1, 0);
+      normal.push(x, y, 1, x, y, 1);
+      if (s < sides) index.push(2 * s, 2 * s + 2, 2 * s + 1);
+    }
+    return { position, normal, index };
+  },
   box() {
     const position = [], normal = [], index = [];
     for (let axis = 0; axis < 3; ++axis) {
@@ -79,6 +90,7 @@ class Drawing {
     this.sky = this.program(kSkyVertexShader, kSkyFragmentShader);
     this.nothing = gl.createVertexArray();
     this.groups = [];
+    this.marks = [];
     this.picked = null;
   }
 
@@ -104,6 +116,7 @@ class Drawing {
   load(scene) {
     const gl = this.gl;
     this.scene = scene;
+    this.marks = [];
     this.meshes = new Map();
     this.textures = scene.textures.map((t) => t && this.texture(t));
     this.poses = gl.createTexture();
@@ -173,6 +186,71 @@ class Drawing {
       g.link, env, geom, place[1]];
   }
 
+  /** A buffer of instances of a mesh, none of them yet. */
+  instances(mesh) {
+    const gl = this.gl, array = gl.createVertexArray(), buffer = gl.createBuffer();
+    gl.bindVertexArray(array);
+    const attribute = (location, from, components, stride, offset, divisor) => {
+      gl.bindBuffer(gl.ARRAY_BUFFER, from);
+      gl.enableVertexAttribArray(location);
+      gl.vertexAttribPointer(location, components, gl.FLOAT, false, stride, offset);
+      gl.vertexAttribDivisor(location, divisor);
+    };
+    attribute(0, mesh.position, 4, 0, 0, 0);
+    attribute(1, mesh.normal, 3, 0, 0, 0);
+    if (mesh.texcoord) attribute(2, mesh.texcoord, 2, 0, 0, 0);
+    for (let i = 0; i < 8; ++i) attribute(3 + i, buffer, 4, 4 * kInstanceFloats, 16 * i, 1);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, mesh.index);
+    gl.bindVertexArray(null);
+    return { array, buffer, elements: mesh.count, instances: 0 };
+  }
+
+  fill(group, values, use) {
+    const gl = this.gl;
+    gl.bindBuffer(gl.ARRAY_BUFFER, group.buffer);
+    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(values), use);
+    group.instances = values.length / kInstanceFloats;
+  }
+
+  /**
+   * Contacts as discs, their forces as arrows, which nothing hides. size: m, what a force of `weight` N is long; places
+   * as of arrange().
+   */
+  mark(contacts, size, weight, places) {
+    if (this.marks.length === 0 && contacts.length === 0) return;
+    if (this.marks.length === 0)
+      this.marks = ['cylinder', 'cone'].map((shape) => this.instances(this.mesh({ shape })));
+    const values = [[], []];
+    const put = (which, c, pos, quat, wide, long, rgba) => {
+      const place = places(c.env);
+      values[which].push(...pos, 0, ...quat, wide, wide, long, 7, ...rgba, 1, 0, 0, 0, 1, 1, 1, place[0], 0, 0, 0, 0, 0, c.env, 0,
+        place[1]);
+    };
+    for (const c of contacts) {
+      put(0, c, c.pos, quatTo(c.normal), 0.04 * size, 0.004 * size, [0.95, 0.75, 0.1, 1]);
+      const force = lengthOf(c.force), long = Math.min(3, force / weight) * size;
+      if (long < 0.01 * size) continue;
+      const way = scaled(c.force, 1 / force), head = Math.min(0.1 * size, 0.5 * long), quat = quatTo(way);
+      put(0, c, add(c.pos, scaled(way, (long - head) / 2)), quat, 0.012 * size, (long - head) / 2, [0.9, 0.25, 0.2, 1]);
+      put(1, c, add(c.pos, scaled(way, long - head)), quat, 0.03 * size, head, [0.9, 0.25, 0.2, 1]);
+    }
+    this.marks.forEach((group, i) => this.fill(group, values[i], this.gl.DYNAMIC_DRAW));
+  }
+
+  drawMarks() {
+    const gl = this.gl, at = this.colours.at;
+    if (this.marks.every((group) => group.instances === 0)) return;
+    gl.disable(gl.DEPTH_TEST);
+    gl.uniform4fv(at.u_picked, [0, 0, 0, 0]);
+    gl.uniform1i(at.u_textured, 0);
+    for (const group of this.marks) {
+      gl.bindVertexArray(group.array);
+      gl.drawElementsInstanced(gl.TRIANGLES, group.elements, gl.UNSIGNED_INT, 0, group.instances);
+    }
+    gl.bindVertexArray(null);
+    gl.enable(gl.DEPTH_TEST);
+  }
+
   /** Which geoms of which environments are drawn, and where these stand: shown(geom), places(env) as x and y. */
   arrange(envs, places, shown) {
     const gl = this.gl, groups = new Map();
@@ -191,25 +269,8 @@ class Drawing {
     });
     this.groups = [...groups.values()];
     for (const group of this.groups) {
-      const mesh = this.mesh(group.geom);
-      group.array = gl.createVertexArray();
-      gl.bindVertexArray(group.array);
-      const attribute = (location, buffer, components, stride, offset, divisor) => {
-        gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-        gl.enableVertexAttribArray(location);
-        gl.vertexAttribPointer(location, components, gl.FLOAT, false, stride, offset);
-        gl.vertexAttribDivisor(location, divisor);
-      };
-      attribute(0, mesh.position, 4, 0, 0, 0);
-      attribute(1, mesh.normal, 3, 0, 0, 0);
-      if (mesh.texcoord) attribute(2, mesh.texcoord, 2, 0, 0, 0);
-      group.buffer = gl.createBuffer();
-      gl.bindBuffer(gl.ARRAY_BUFFER, group.buffer);
-      gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(group.values), gl.STATIC_DRAW);
-      for (let i = 0; i < 8; ++i) attribute(3 + i, group.buffer, 4, 4 * kInstanceFloats, 16 * i, 1);
-      gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, mesh.index);
-      group.elements = mesh.count;
-      group.instances = group.values.length / kInstanceFloats;
+      Object.assign(group, this.instances(this.mesh(group.geom)));
+      this.fill(group, group.values, gl.STATIC_DRAW);
       delete group.values;
     }
     // Opaque ones first, of these planes last: they have most pixels and are behind the others.
@@ -298,6 +359,7 @@ class Drawing {
     this.uniforms(this.colours, view);
     this.setLights(this.colours, view, view.env);
     this.drawGroups(this.colours);
+    this.drawMarks();
   }
 
   drawSky(view) {

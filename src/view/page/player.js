@@ -63,6 +63,7 @@ class Page {
     this.speed = 1;
     this.playing = false;
     this.changed = true;
+    this.contacts = [];
     this.curves = new Curves(this.curvesPanel);
     this.drawing = new Drawing(this.canvas);
     this.listen();
@@ -115,7 +116,7 @@ class Page {
     if (s.envs.length > 1) {
       choice(view, 'environment', [['all', 'all'], ...s.envs.map((e, i) => [String(i), String(e)])], (v) => {
         this.env = v;
-        if (this.live) this.live.ask('env', { value: v === 'all' ? 0 : Number(v) });
+        if (this.live) this.live.ask('env', { value: v === 'all' ? -1 : Number(v) });
         this.arrange();
         this.home();
       });
@@ -135,6 +136,10 @@ class Page {
         if (on) this.groups.add(group); else this.groups.delete(group);
         this.arrange();
       });
+    }
+    if (this.live) {
+      this.contactTick = tick('contacts and forces', false, (on) => this.live.ask('contacts', { value: on }));
+      this.touching = element('div', view, { className: 'quiet', hidden: true });
     }
     if (s.geoms.some((g) => g.id < 0)) tick('sites', this.sites, (on) => { this.sites = on; this.arrange(); });
     const home = element('button', view, { textContent: 'whole scene' });
@@ -198,6 +203,34 @@ class Page {
     }
     this.showPicked();
     this.changed = true;
+  }
+
+  /** Contacts as they are now: of each env, links, pos, normal, force. An arrow as long as the robot is wide is its weight. */
+  touch(contacts) {
+    this.contacts = contacts;
+    if (!this.markSize) {
+      this.markSize = this.scene.bounds([0], () => [0, 0, 0]).radius;
+      this.weight = 9.81 * Math.max(1e-6, this.scene.moving.reduce((sum, link) => sum + this.scene.links[link].mass, 0));
+    }
+    this.drawing.mark(contacts, this.markSize, this.weight, (env) => this.place(env));
+    this.touching.hidden = !this.contactTick.checked;
+    this.touching.textContent = `${contacts.length} contacts`;
+  }
+
+  moves(link) {
+    this.movable = this.movable || new Set(this.scene.moving);
+    return this.movable.has(link);
+  }
+
+  /** Newtons on a link, of all contacts that are known. */
+  forceOn(env, link) {
+    let sum = [0, 0, 0];
+    for (const c of this.contacts) {
+      if (c.env !== env) continue;
+      if (c.links[1] === link) sum = add(sum, c.force);
+      if (c.links[0] === link) sum = subtract(sum, c.force);
+    }
+    return sum;
   }
 
   followPoint() {
@@ -279,6 +312,7 @@ class Page {
     const s = this.scene, link = s.links[p.link], g = s.geoms[p.geom], three = (v) => v.map((x) => x.toFixed(3)).join(' ');
     const rows = [['geom', g.name || `${g.shape} ${g.id}`], ['position (m)', three(s.pos(p.env, p.link))],
       ['rotation w x y z', three(s.quat(p.env, p.link))], ['mass (kg)', link.mass.toPrecision(4)]];
+    if (this.contacts.length > 0) rows.push(['contact force (N)', this.forceOn(p.env, p.link).map((x) => x.toFixed(1)).join(' ')]);
     if (s.envs.length > 1) rows.unshift(['environment', String(s.envs[p.env])]);
     panel.replaceChildren();
     element('h2', panel, { textContent: link.name || `link ${p.link}` });
@@ -371,12 +405,22 @@ class Live {
     const view = new DataView(buffer), s = page.scene, pose = new Float32Array(7);
     const three = (at) => [0, 1, 2].map((k) => view.getFloat32(at + 4 * k, true));
     const time = view.getFloat32(4, true), low = three(8), high = three(20), curves = view.getUint32(32, true);
-    const numbers = new Float32Array(buffer, 36, curves), values = new Uint16Array(buffer, 36 + 4 * curves);
+    const touching = view.getUint32(36, true), floats = 12, row = new Float32Array(buffer, 40, floats * touching);
+    const numbers = new Float32Array(buffer, 40 + 4 * row.length, curves), values = new Uint16Array(buffer, 40 + 4 * (row.length + curves));
     for (let i = 0; i < s.envs.length * s.moving.length; ++i) {
       unpackPose(values, 6 * i, low, high, pose, 0);
       s.setPose(Math.floor(i / s.moving.length), s.moving[i % s.moving.length], pose);
     }
     this.keep(time, numbers);
+    const contacts = [];
+    for (let i = 0; i < row.length; i += floats) {
+      const c = { env: row[i], links: [row[i + 1], row[i + 2]], pos: [...row.slice(i + 3, i + 6)], normal: [...row.slice(i + 6, i + 9)],
+        force: [...row.slice(i + 9, i + 12)] };
+      // The arrow is that of what acts on the body that moves.
+      if (!page.moves(c.links[1])) c.links.reverse(), c.normal = scaled(c.normal, -1), c.force = scaled(c.force, -1);
+      contacts.push(c);
+    }
+    page.touch(contacts);
     this.ask('seen');
     this.frames = (this.frames || 0) + 1;
     page.time = time;
@@ -399,6 +443,7 @@ class Live {
   told(m) {
     if (m.kind === 'about') this.build(m);
     if (m.kind === 'state') this.state(m);
+    if (m.kind === 'actors') this.act(m.actors);
     if (m.kind === 'error' && this.status) this.status.textContent = m.text;
   }
 
@@ -419,10 +464,17 @@ class Live {
     const seedLabel = element('label', bar, { textContent: 'seed ' });
     const seed = element('input', seedLabel, { type: 'number', min: 0, value: 0 });
     this.speed = choice(bar, 'speed', [0.1, 0.25, 0.5, 1, 2, 4, 8].map((v) => [String(v), `${v}x`]), (v) => this.ask('speed', { value: Number(v) }));
-    if (m.actors.length > 1) this.actor = choice(bar, 'acts', m.actors.map((a, i) => [String(i), a]), (v) => this.ask('actor', { value: Number(v) }));
+    this.actor = choice(bar, 'acts', [], (v) => this.ask('actor', { value: Number(v) }));
+    this.act(m.actors);
     this.clock = element('span', bar, { className: 'time' });
     this.status = element('span', bar);
     this.sliders(m);
+  }
+
+  /** Who may act: a run that trains has checkpoints that come and go. */
+  act(actors) {
+    this.actor.replaceChildren(...actors.map((a, i) => element('option', null, { value: String(i), textContent: a })));
+    this.actor.parentElement.hidden = actors.length < 2;
   }
 
   sliders(m) {
@@ -442,6 +494,12 @@ class Live {
         return { ...item, input, value };
       });
     };
+    this.commands = make('commands', m.commands, 'command');
+    if (this.commands.length > 0) {
+      const box = this.commands[0].input.closest('div');
+      this.release = element('button', box, { textContent: 'as the task draws them', title: 'give no commands by hand any more' });
+      this.release.addEventListener('click', () => this.ask('release'));
+    }
     this.joints = make('joints', m.joints, 'joint');
     this.controls = make('controls', m.controls, 'control');
   }
@@ -452,7 +510,7 @@ class Live {
     this.page.playButton.textContent = m.playing ? 'pause' : 'play';
     this.status.textContent = m.status;
     this.speed.value = String(m.speed);
-    if (this.actor) this.actor.value = String(m.actor);
+    this.actor.value = String(m.actor);
     const show = (list, values, at) => {
       for (const item of list) {
         const x = values[at(item)];
@@ -462,6 +520,9 @@ class Live {
     };
     show(this.joints, m.qpos, (j) => j.qpos);
     show(this.controls, m.ctrl, (c) => c.index);
+    show(this.commands, m.commands, (c) => c.index);
+    if (this.release) this.release.disabled = !m.commanded;
+    if (this.page.contactTick) this.page.contactTick.checked = m.contacts;
     for (const c of this.controls) c.input.disabled = !m.byHand;
   }
 }
@@ -470,13 +531,17 @@ class Live {
 async function begin() {
   const recorded = document.querySelector('script.data');
   if (recorded) {
-    window.cohort = new DataPage(new PackedDocument(await unpacked(recorded.textContent)));
+    window.cohort = openDataFile(new PackedDocument(await unpacked(recorded.textContent)));
     window.cohort.ready = true;
+    return;
+  }
+  const served = document.getElementById('socket');
+  if (served && served.dataset.shows === 'data') {
+    new LiveData(served.dataset.address);
     return;
   }
   const page = new Page();
   window.cohort = page;
-  const served = document.getElementById('socket');
   if (served) {
     page.say('waiting for the scene');
     page.live = new Live(page, served.dataset.address);

@@ -20,6 +20,13 @@ function turned(q, v) {
   return add(add(v, scaled(t, q[0])), cross(u, t));
 }
 
+/** The shortest turn that takes z to this direction, of length 1. */
+function quatTo(way) {
+  if (way[2] < -0.999999) return [0, 1, 0, 0];
+  const w = Math.sqrt((1 + way[2]) / 2);
+  return [w, -way[1] / (2 * w), way[0] / (2 * w), 0];
+}
+
 const turnedByRows = (r, v) => [r[0] * v[0] + r[1] * v[1] + r[2] * v[2], r[3] * v[0] + r[4] * v[1] + r[5] * v[2],
   r[6] * v[0] + r[7] * v[1] + r[8] * v[2]];
 

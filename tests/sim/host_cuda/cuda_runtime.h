@@ -5,7 +5,8 @@
 /// A device's memory is closed to the host and to the other devices, but for copies and kernels; it holds NaN until it
 /// is written, and ends at a page that is never open.
 ///
-/// A block's shared memory holds NaN when the block begins; what lies behind what it asked for must stay so.
+/// A block's shared memory holds NaN when the block begins; what lies behind what it asked for must stay so. More than
+/// 48 KiB has to be allowed for the kernel on the device before, and a carve-out is a percentage.
 ///
 /// Work that is put on a stream waits there until somebody waits for it, copies from page-locked memory too.
 ///
@@ -41,10 +42,10 @@ enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
   cudaDevAttrMaxThreadsPerMultiProcessor,
   cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin,
   cudaDevAttrReservedSharedMemoryPerBlock,
 };
-enum cudaFuncAttribute { cudaFuncAttributePreferredSharedMemoryCarveout };
-inline constexpr int cudaSharedmemCarveoutMaxShared = 100;
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 
@@ -99,7 +100,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 namespace cohort::host_cuda {
-cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> thread);
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
+cudaError_t set_attribute(const void* kernel, cudaFuncAttribute attribute, int value);
 }  // namespace cohort::host_cuda
 
 template <class Kernel>
@@ -108,8 +110,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* out, Kernel*) {
   return cudaSuccess;
 }
 template <class Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int) {
-  return cudaSuccess;
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
+  return cohort::host_cuda::set_attribute(reinterpret_cast<const void*>(kernel), attribute, value);
 }
 template <class Kernel>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* out, Kernel*, int, std::size_t) {
@@ -120,5 +122,6 @@ template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
   // A launch takes copies of its arguments.
   return cohort::host_cuda::launch(
-      *config, [kernel, copies = std::tuple<P...>(std::forward<A>(arguments)...)] { std::apply(kernel, copies); });
+      *config, reinterpret_cast<const void*>(kernel),
+      [kernel, copies = std::tuple<P...>(std::forward<A>(arguments)...)] { std::apply(kernel, copies); });
 }

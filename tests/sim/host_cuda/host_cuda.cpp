@@ -34,6 +34,8 @@ constexpr int kMultiprocessors = 1, kThreadsPerMultiprocessor = 2048, kReservedS
 /// Of a multiprocessor: little on one device, so that some of what would lie there does, as much as GPUs have on the
 /// other.
 constexpr int kSharedBytes[kDevices] = {64 << 10, 228 << 10};
+/// Of a block, without and with asking for more.
+constexpr int kSharedOfBlock = 48 << 10, kMostSharedOfBlock[kDevices] = {50 << 10, 96 << 10};
 
 struct Allocation {
   int device;
@@ -50,6 +52,7 @@ struct Runtime {
   int graphs = 0, default_stream = 0, fail_after = -1;
   int launches[kDevices] = {};
   long long uploaded[kDevices] = {}, downloaded[kDevices] = {};
+  std::map<std::pair<int, const void*>, int> allowed_shared;  ///< by device and kernel
   double limit[kDevices] = {kTotalBytes, kTotalBytes};
   bool fail_wait = false, broken = false;
   float* shared = nullptr;
@@ -126,8 +129,9 @@ cudaError_t put(Stream* stream, std::function<void()> work) {
 
 /// Bytes [from, from + size) hold what a block finds in its shared memory.
 bool is_untouched(const void* from, std::size_t size) {
+  // All bytes are alike where the first is right and each is as the one before it.
   const auto* byte = static_cast<const unsigned char*>(from);
-  return std::all_of(byte, byte + size, [](unsigned char b) { return b == 0xff; });
+  return size == 0 || (byte[0] == 0xff && std::memcmp(byte, byte + 1, size - 1) == 0);
 }
 
 bool must_fail() {
@@ -166,7 +170,22 @@ void fail_next_wait() {
   runtime().fail_wait = true;
 }
 
-cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> thread) {
+cudaError_t set_attribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  Runtime& r = runtime();
+  const Lock lock(r.mutex);
+  switch (attribute) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+      if (value < 0 || value > kMostSharedOfBlock[current]) return failed(cudaErrorInvalidValue);
+      r.allowed_shared[{current, kernel}] = value;
+      break;
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+      if (value < 0 || value > 100) return failed(cudaErrorInvalidValue);
+      break;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread) {
   const Lock lock(runtime().mutex);
   const dim3 grid = config.gridDim, block = config.blockDim;
   if (grid.x < 1 || grid.y != 1 || grid.z != 1 || block.x < 1 || block.x > 1024 || block.y != 1 || block.z != 1) {
@@ -175,6 +194,10 @@ cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> threa
   const std::size_t shared = config.dynamicSmemBytes;
   if (shared > runtime().shared_bytes) return failed(cudaErrorInvalidValue);
   const int device = current;
+  const auto allowed = runtime().allowed_shared.find({device, kernel});
+  const int most =
+      allowed == runtime().allowed_shared.end() ? kSharedOfBlock : std::max(kSharedOfBlock, allowed->second);
+  if (shared > static_cast<std::size_t>(most)) return failed(cudaErrorInvalidValue);
   return put(config.stream, [=, thread = std::move(thread)] {
     Runtime& r = runtime();
     ++r.launches[device];
@@ -250,6 +273,9 @@ cudaError_t cudaDeviceGetAttribute(int* out, cudaDeviceAttr attribute, int devic
       break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
       *out = kSharedBytes[device];
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *out = kMostSharedOfBlock[device];
       break;
     case cudaDevAttrReservedSharedMemoryPerBlock:
       *out = kReservedShared;

@@ -7,8 +7,8 @@
 namespace cohort::sim::cuda {
 namespace {
 
-/// The kernels' shared memory: as much as a block gets without asking for more.
-float hot[(48 << 10) / sizeof(float)];
+/// The kernels' shared memory: as much as a block may ask for on any device.
+float hot[(96 << 10) / sizeof(float)];
 [[maybe_unused]] const bool kUsed = (host_cuda::use_shared_memory(hot, sizeof hot), true);
 
 }  // namespace

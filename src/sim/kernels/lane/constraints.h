@@ -57,7 +57,7 @@ COHORT_LANE GroupLayout layout_of(const Group& g) {
 /// kernels call what `group` and `pool` hold the groups.
 template <class L>
 struct Constraints {
-  Group* group;
+  Items<L, Group> group;
   int count;
   int pool_used;
   typename L::Ptr pool;

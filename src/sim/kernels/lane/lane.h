@@ -145,6 +145,20 @@ struct ScalarLane {
   static constexpr int kWidth = 1;
 };
 
+/// How a policy's groups, integers and bits lie in memory, which all lanes of a block share: one after the other. `Own`
+/// addresses those that a block writes, `Read` integers of the model or the block's own. Where every thread has a block
+/// of its own (cuda/lane.h), those of neighbouring threads lie beside each other.
+template <class L>
+struct Addressing {
+  template <class T>
+  using Own = T*;
+  using Read = const int*;
+};
+template <class L, class T>
+using Items = typename Addressing<L>::template Own<T>;
+template <class L>
+using IndexPtr = typename Addressing<L>::Read;
+
 // ---- functions of any V
 
 template <class V>

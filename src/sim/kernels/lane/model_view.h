@@ -469,7 +469,9 @@ struct OptionRecord {
   int warmstart;
   int implicit_damping;  ///< Euler integrates joint damping implicitly
   int clamp_ctrl, actuation;
-  int deepest_only;  ///< kConvexConvex: one contact, not those of faces that lie on each other
+  int deepest_only;       ///< kConvexConvex: one contact, not those of faces that lie on each other
+  int noslip_iterations;  ///< sweeps of solve/noslip.h, at most
+  float noslip_tolerance;
 };
 
 /// What environments have of their own, ModelView::varies.

@@ -7,14 +7,15 @@
 namespace cohort::sim {
 
 /// Columns of row i: cols[start[i]] .. cols[start[i + 1] - 1], rising, the last one i itself.
+template <class L>
 struct Pattern {
-  const int* cols;
-  const int* start;
+  IndexPtr<L> cols, start;
 };
 
 /// True when row i has the columns of row i - 1, and itself: then both are taken together, which halves the reading and
 /// writing of what they change. Every entry still gets the same sums in the same order.
-COHORT_LANE bool extends_row_before(Pattern p, int i) {
+template <class L>
+COHORT_LANE bool extends_row_before(Pattern<L> p, int i) {
   return i > 0 && p.start[i + 1] - p.start[i] == p.start[i] - p.start[i - 1] + 1 && p.cols[p.start[i + 1] - 2] == i - 1;
 }
 
@@ -47,7 +48,8 @@ inline constexpr int kRun = 6;
 /// True when row i is the last of a run that lies in the rows from `begin` on. Row i has the columns before it and
 /// itself, and hands what else it has to each of those rows (a factor's pattern is closed): if the first of them has no
 /// more than that, none has.
-COHORT_LANE bool ends_run(Pattern p, int i, int begin) {
+template <class L>
+COHORT_LANE bool ends_run(Pattern<L> p, int i, int begin) {
   constexpr int kBack = kRun - 1;
   if (i - begin < kBack) return false;
   const int end = p.start[i + 1], first = i - kBack;
@@ -57,11 +59,11 @@ COHORT_LANE bool ends_run(Pattern p, int i, int begin) {
 /// The rows of a run.
 template <class L>
 struct Run {
-  const int* cols;  ///< that all of them have, in front of their own
+  IndexPtr<L> cols;  ///< that all of them have, in front of their own
   int count;
   typename L::Ptr row[kRun];
 
-  COHORT_LANE Run(int first, Pattern p, typename L::Ptr a) {
+  COHORT_LANE Run(int first, Pattern<L> p, typename L::Ptr a) {
     cols = p.cols + p.start[first];
     count = p.start[first + 1] - 1 - p.start[first];
     row[0] = a + triangle(first, 0);
@@ -71,7 +73,7 @@ struct Run {
 
 /// The step of factor_with for the run of rows that begins at `first`.
 template <class L, class Inverse>
-COHORT_LANE void factor_run(int first, Pattern p, typename L::Ptr a, Inverse inverse_of) {
+COHORT_LANE void factor_run(int first, Pattern<L> p, typename L::Ptr a, Inverse inverse_of) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   // The run's own entries; what the rows above take of a row, by its pivot.
@@ -132,7 +134,7 @@ COHORT_LANE void factor_run(int first, Pattern p, typename L::Ptr a, Inverse inv
 /// In place; the diagonal becomes its inverse: inverse(i, pivot). Of the rows from `begin` on, which have no columns
 /// before it, to n.
 template <class L, class Inverse>
-COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inverse inverse_of) {
+COHORT_LANE void factor_with(int begin, int n, Pattern<L> p, typename L::Ptr a, Inverse inverse_of) {
   using V = typename L::V;
   for (int i = n - 1; i >= begin; --i) {
     if (ends_run(p, i, begin)) {
@@ -142,7 +144,7 @@ COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inv
     }
     const auto row = a + triangle(i, 0);
     const int first = p.start[i], last = p.start[i + 1] - 1;
-    const int* cols = p.cols + first;
+    const IndexPtr<L> cols = p.cols + first;
     const int count = last - first;
     const V inverse = inverse_of(i, row[i]);
     row[i] = inverse;
@@ -190,7 +192,7 @@ COHORT_LANE void factor_with(int begin, int n, Pattern p, typename L::Ptr a, Inv
 }
 
 template <class L>
-COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a, int begin = 0) {
+COHORT_KERNEL void factor_in_place(int n, Pattern<L> p, typename L::Ptr a, int begin = 0) {
   factor_with<L>(begin, n, p, a, [](int, typename L::V pivot) { return typename L::V(1.0f) / pivot; });
 }
 
@@ -198,7 +200,7 @@ COHORT_KERNEL void factor_in_place(int n, Pattern p, typename L::Ptr a, int begi
 /// the rows are stiffer by far than what they move, M's is taken: the matrix stays positive definite, and what it gives
 /// is a direction of descent.
 template <class L>
-COHORT_KERNEL void factor_hessian(int n, Pattern p, typename L::Ptr a, typename L::Ptr mass) {
+COHORT_KERNEL void factor_hessian(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr mass) {
   using V = typename L::V;
   factor_with<L>(0, n, p, a, [&](int i, V pivot) {
     const V most = mass[triangle(i, i)];
@@ -208,7 +210,7 @@ COHORT_KERNEL void factor_hessian(int n, Pattern p, typename L::Ptr a, typename 
 
 /// Both halves of solve_in_place for the run of rows that begins at `first`.
 template <class L>
-COHORT_LANE void solve_run_back(int first, Pattern p, typename L::Ptr a, typename L::Ptr x) {
+COHORT_LANE void solve_run_back(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   V own[kRun];
@@ -225,7 +227,7 @@ COHORT_LANE void solve_run_back(int first, Pattern p, typename L::Ptr a, typenam
   }
 }
 template <class L>
-COHORT_LANE void solve_run_on(int first, Pattern p, typename L::Ptr a, typename L::Ptr x) {
+COHORT_LANE void solve_run_on(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   V own[kRun];
@@ -243,7 +245,7 @@ COHORT_LANE void solve_run_on(int first, Pattern p, typename L::Ptr a, typename 
 
 /// x := H^-1 x; of the rows that were factored.
 template <class L>
-COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
+COHORT_KERNEL void solve_in_place(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, int begin = 0) {
   using V = typename L::V;
   for (int i = n - 1; i >= begin; --i) {
     if (ends_run(p, i, begin)) {
@@ -252,7 +254,7 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
       continue;
     }
     const auto row = a + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
     const V xi = x[i];
     x[i] = xi * row[i];
@@ -276,7 +278,7 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
       continue;
     }
     const auto row = a + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
     V xi = x[i];
     if (i + 1 == n || !extends_row_before(p, i + 1)) {
@@ -299,7 +301,7 @@ COHORT_KERNEL void solve_in_place(int n, Pattern p, typename L::Ptr a, typename 
 
 /// The step of multiply_symmetric for the run of rows that begins at `first`.
 template <class L>
-COHORT_LANE void multiply_run(int first, Pattern p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+COHORT_LANE void multiply_run(int first, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   const Run<L> run(first, p, a);
   V own[kRun], sum[kRun];
@@ -327,7 +329,7 @@ COHORT_LANE void multiply_run(int first, Pattern p, typename L::Ptr a, typename 
 
 /// y := H x for an unfactored matrix; y and x do not overlap.
 template <class L>
-COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
+COHORT_KERNEL void multiply_symmetric(int n, Pattern<L> p, typename L::Ptr a, typename L::Ptr x, typename L::Ptr y) {
   using V = typename L::V;
   for (int i = 0; i < n; ++i) {
     if (i + kRun <= n && ends_run(p, i + kRun - 1, i)) {
@@ -336,7 +338,7 @@ COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typen
       continue;
     }
     const auto row = a + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - 1 - p.start[i];
     const V xi = x[i];
     V s = row[i] * xi;
@@ -367,10 +369,10 @@ COHORT_KERNEL void multiply_symmetric(int n, Pattern p, typename L::Ptr a, typen
 }
 
 template <class L>
-COHORT_LANE void copy_matrix(int n, Pattern p, typename L::Ptr from, typename L::Ptr to) {
+COHORT_LANE void copy_matrix(int n, Pattern<L> p, typename L::Ptr from, typename L::Ptr to) {
   for (int i = 0; i < n; ++i) {
     const auto row = from + triangle(i, 0), to_row = to + triangle(i, 0);
-    const int* cols = p.cols + p.start[i];
+    const IndexPtr<L> cols = p.cols + p.start[i];
     const int count = p.start[i + 1] - p.start[i];
     int k = 0;
     for (; k + 2 <= count; k += 2) {

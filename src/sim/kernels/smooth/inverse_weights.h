@@ -25,7 +25,7 @@ COHORT_KERNEL void inverse_weights(const ModelView& m, Workspace<L>& w, typename
   composite_inertia<L>(m, w);
   tendons<L>(m, w);
   if (m.tendon_inertia) tendon_inertia<L>(m, w, false);
-  const Pattern p{m.pattern, m.pattern_start};
+  const Pattern<L> p{m.pattern, m.pattern_start};
   copy_matrix<L>(nv, p, w.mass, w.factor);
   V mean = zero;
   for (int d = 0; d < nv; ++d) mean += w.mass[triangle(d, d)];

@@ -15,7 +15,7 @@ template <class L>
 COHORT_KERNEL void act(const ModelView& m, Workspace<L>& w) {
   actuation<L>(m, w);
   for (int d = 0; d < m.nv; ++d) w.acc_smooth[d] = w.smooth[d];
-  solve_in_place<L>(m.nv, Pattern{m.pattern, m.pattern_start}, w.factor, w.acc_smooth);
+  solve_in_place<L>(m.nv, Pattern<L>{m.pattern, m.pattern_start}, w.factor, w.acc_smooth);
 }
 
 /// Reads w.q, w.v, w.act and inputs; writes all that is derived without constraints, the last of it w.mass, w.factor,
@@ -30,7 +30,7 @@ COHORT_KERNEL void smooth_dynamics(const ModelView& m, Workspace<L>& w) {
   tendons<L>(m, w);
   if (m.tendon_inertia) tendon_inertia<L>(m, w, true);
   passive<L>(m, w);
-  const Pattern p{m.pattern, m.pattern_start};
+  const Pattern<L> p{m.pattern, m.pattern_start};
   copy_matrix<L>(m.nv, p, w.mass, w.factor);
   factor_in_place<L>(m.nv, p, w.factor);
   if (!m.adhesion) act<L>(m, w);

@@ -26,6 +26,8 @@ COHORT_LANE IntegerSizes integer_sizes(const ModelView& m, const ConstraintCapac
 /// Lays out a block. most: the model's constraint_capacity.
 template <class L>
 COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Arena<L>& values, BlockSpace<L>& b) {
+  // What every iteration reads and writes most comes first, while there is hot memory.
+  b.s.hessian = values.take_hot(triangle(m.nv, 0));
   lay_out<L>(m, values, b.w);
   b.c.pool = values.take(most.pool);
   b.c.rows = values.take(most.rows), b.c.cones = values.take(most.cones);
@@ -35,7 +37,6 @@ COHORT_LANE void lay_out(const ModelView& m, const ConstraintCapacity& most, Are
   s.Ma = values.take_hot(m.nv), s.grad = values.take_hot(m.nv), s.search = values.take_hot(m.nv);
   s.Mv = values.take_hot(m.nv);
   s.grad_old = values.take(m.nv), s.precond = values.take(m.nv), s.precond_old = values.take(m.nv);
-  s.hessian = values.take_hot(triangle(m.nv, 0));
   s.sum = values.take(m.option.newton != 0 && m.neq > 0 ? triangle(m.nv, 0) : 0);
   lay_out<L>(m, values, b.r);
 }

@@ -20,10 +20,10 @@ COHORT_LANE constexpr bool couples(Coupling coupling, int i, int j) {
 template <class L>
 struct SolverSpace {
   typename L::Ptr Ma, grad, search, Mv, hessian, grad_old, precond, precond_old;
-  typename L::Ptr sum;       ///< of constant_part
-  int* cols;                 ///< nv (nv + 1) / 2
-  int* start;                ///< nv + 1
-  unsigned long long* bits;  ///< nv * words
+  typename L::Ptr sum;                ///< of constant_part
+  Items<L, int> cols;                 ///< nv (nv + 1) / 2
+  Items<L, int> start;                ///< nv + 1
+  Items<L, unsigned long long> bits;  ///< nv * words
 };
 
 /// Groups across branches that weigh in a lane of `live`: what the Hessian's pattern is made from.
@@ -38,7 +38,7 @@ COHORT_LANE int groups_across(Constraints<L>& c, unsigned live) {
 /// the factor's fill-in.
 /// Reads the groups; writes s.bits, s.cols, s.start.
 template <class L>
-COHORT_KERNEL Pattern hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
+COHORT_KERNEL Pattern<L> hessian_pattern(const ModelView& m, Constraints<L>& c, SolverSpace<L>& s, unsigned live) {
   if (groups_across<L>(c, live) == 0) return {m.pattern, m.pattern_start};
   using Word = unsigned long long;
   const int words = (m.nv + 63) / 64;
@@ -188,7 +188,7 @@ COHORT_LANE typename L::Ptr constant_part(const ModelView& m, const Workspace<L>
 /// the equalities, which come first among the groups.
 /// Reads w.mass, the groups; writes `to`.
 template <class L>
-COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern p,
+COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern<L> p,
                                     typename L::M live, typename L::Ptr to) {
   using V = typename L::V;
   for (int i = 0; i < m.nv; ++i) {
@@ -223,7 +223,7 @@ COHORT_KERNEL void add_groups(const ModelView& m, Constraints<L>& c, typename L:
 /// Reads w.mass, the groups; writes s.hessian and, where first, constant_part.
 template <class L>
 COHORT_KERNEL void assemble_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, SolverSpace<L>& s,
-                                    Pattern p, typename L::M live, bool first) {
+                                    Pattern<L> p, typename L::M live, bool first) {
   const auto constant = constant_part<L>(m, w, s);
   if (first) constant_hessian<L>(m, w, c, p, live, constant);
   copy_matrix<L>(m.nv, p, constant, s.hessian);

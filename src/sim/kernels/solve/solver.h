@@ -201,7 +201,7 @@ COHORT_KERNEL void conjugate_direction(int nv, SolverSpace<L>& s, typename L::M 
 /// s.precond := H^-1 s.precond for the lanes that go on.
 template <class L>
 struct NewtonDirection {
-  Pattern pattern;
+  Pattern<L> pattern;
   int across = 0;
   bool first = true;
 
