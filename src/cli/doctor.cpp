@@ -53,7 +53,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
                      [&](const std::string& text) { return text.starts_with(key + "="); });
 }
 
-/// Loader alone and step alone, by cohort-train. Throws Error where that fails.
+/// Loader alone and step alone, by cohort-torch. Throws Error where that fails.
 doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const doctor::Case& c) {
   std::vector<std::string> words;
   if (!arguments.config.empty()) {

@@ -1,6 +1,5 @@
 // `cohort train`: the executable cohort-train, which `cohort` becomes.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,7 +7,6 @@
 #include "cli/settings_help.h"
 #include "cli/subcommand.h"
 #include "cli/torch_program.h"
-#include "cli/train_measure.h"
 #include "cli/train_words.h"
 #include "core/config.h"
 
@@ -73,10 +71,7 @@ int run_train(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kPrograms[] = {{"cohort-train", "cohort train", &run_train},
-                                  {"cohort-estimate", "cohort estimate", &run_estimate},
-                                  {kMeasureParts, "cohort doctor", &run_measure_parts},
-                                  {kMeasureRanks, "cohort doctor", &run_measure_ranks}};
+const TorchProgram kProgram("cohort-train", "cohort train", &run_train);
 
 }  // namespace
 }  // namespace cohort::cli

@@ -1,3 +1,4 @@
+// What a training would take, and how fast its parts are: `cohort estimate`, and what `cohort doctor --measure` wants to know.
 #include "cli/train_measure.h"
 
 #include <cstdio>
@@ -5,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/subcommand.h"
+#include "cli/torch_program.h"
 #include "cli/train_words.h"
 #include "core/command_line.h"
 #include "core/error.h"
@@ -66,8 +68,6 @@ int measure(TrainingCall& call, const run::Measurement& measurement) {
   return 0;
 }
 
-}  // namespace
-
 int run_estimate(const std::vector<std::string>& all) {
   std::vector<std::string> words = all;
   const run::Measurement measurement = take_measurement(words);
@@ -119,4 +119,9 @@ int run_measure_ranks(const std::vector<std::string>& words) {
   return 0;
 }
 
+const TorchProgram kEstimate("cohort-estimate", "cohort estimate", &run_estimate);
+const TorchProgram kParts(kMeasureParts, "cohort doctor", &run_measure_parts);
+const TorchProgram kRanks(kMeasureRanks, "cohort doctor", &run_measure_ranks);
+
+}  // namespace
 }  // namespace cohort::cli

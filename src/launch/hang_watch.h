@@ -1,6 +1,6 @@
 /// Ranks that hang: silent for longer than their steps take, while nothing explains it.
 ///
-/// A rank beats in every step (rank_page.h). One that is silent for longer than max(least, 5 median steps) is looked
+/// A rank beats in every step (rank/page.h). One that is silent for longer than max(least, 5 median steps) is looked
 /// at:
 /// - it waits for others in a collective, or is in the backward pass that exchanges gradients: it is not the one that
 ///   hangs, unless it is stopped;

@@ -14,7 +14,7 @@ std::string library(const std::string& name) {
   return COHORT_BINARY_DIR "/" + name + ".so";
 }
 
-/// The words of `cohort NAME ...` for its executable, with the policy of one_more/policy.cpp.
+/// `cohort NAME ...` with the policy of one_more/policy.cpp: by cohort-torch under that program's name, as `cohort` comes to it.
 class OneMorePolicy : public TaskProgram {
  protected:
   std::vector<std::string> command(const std::string& name, const std::vector<std::string>& more) const {
@@ -79,8 +79,8 @@ TEST_F(OneMorePolicy, IsTrainedContinuedEstimatedEvaluatedAndServedByTheOrdinary
   };
   const std::vector<std::string> alone = evaluate(run_folder, "alone.csv");
   EXPECT_EQ(alone.size(), 3u);
-  const std::string server_program = cohort_path() + "-serve";
-  if (!fs::exists(server_program)) GTEST_SKIP() << "this build has no `cohort serve` (Boost.Beast is missing)";
+  if (!fs::exists(cohort_path() + "-serve"))
+    GTEST_SKIP() << "this build has no `cohort serve` (Boost.Beast is missing)";
   Process server(command("serve", {run_folder, "--port", "0", "--threads", "1", "--exact-bits"}), variables());
   std::smatch found;
   std::string out;

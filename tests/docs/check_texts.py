@@ -70,12 +70,10 @@ class Names:
 
     def __init__(self, root: Path):
         self.modules = {folder.name for folder in (root / "src").iterdir() if folder.is_dir()}
-        cli = "\n".join(file.read_text() for file in (root / "src/cli").glob("*.cpp"))
+        cli = "\n".join(file.read_text() for ending in ("cpp", "def") for file in (root / "src/cli").glob(f"*.{ending}"))
         jobs = "\n".join(file.read_text() for folder in ("src/train/jobs", "src/policies")
                          for file in (root / folder).rglob("*.cpp"))
-        programs = (root / "src/cli/programs.def").read_text()
-        self.subcommands = (set(re.findall(r'const Register \w+\(\s*\{"([a-z-]+)"', cli))
-                            | set(re.findall(r'^PROGRAM\("([a-z-]+)"', programs, re.M)) | {"help", "version"})
+        self.subcommands = set(re.findall(r'(?:const Register \w+\(\s*\{|^PROGRAM\()"([a-z-]+)"', cli, re.MULTILINE)) | {"help", "version"}
         self.words = set(re.findall(r'"([a-z][a-z0-9_-]*)"', cli + jobs))
         flags = set(re.findall(r"--([a-z][a-z0-9_-]*)", cli)) | self.words
         self.flags = {flag.replace("_", "-") for flag in flags} | {"help"}

@@ -16,7 +16,8 @@ class Texts(unittest.TestCase):
         self.root = Path(folder.name)
         self.write("src/cli/launch.cpp", 'const Register kLaunch({"launch", "...", run, ""});\n'
                                          'app.add_option("--out", out); option("nproc-per-node", n);')
-        self.write("src/cli/data.cpp", 'const Register kData(\n    {"data", "..."});\napp.add_subcommand("inspect", "");')
+        self.write("src/cli/programs.def", 'PROGRAM("data", "cohort-data", "", "...")\n')
+        self.write("src/cli/data.cpp", 'app.add_subcommand("inspect", "");')
         self.write("src/train/jobs/policy_job.cpp", "")
         self.write("src/sim/scene.h", "")
         self.write("tests/sim/scene_test.cpp", "TEST(Scene, StepsAlone) {}\nTEST_P(\n    Bits, AreEqual) {}\n")

@@ -199,7 +199,7 @@ TEST_F(Run, OutOfStepRanksAndOtherBatchCountsAreErrors) {
 
 TEST_F(Run, ARunningRankMayBeAStepAwayAndSeenLater) {
   rank::Status first = rank(0), second = rank(1);
-  first.state = second.phase = rank::Phase::kTraining;
+  first.phase = second.phase = rank::Phase::kTraining;
   first.step = 1000;
   first.steps_per_s = second.steps_per_s = 100;
   first.step_s = second.step_s = 0.01;

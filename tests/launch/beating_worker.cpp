@@ -18,7 +18,7 @@
 
 namespace {
 
-using rank::Phase;
+namespace rank = cohort::rank;
 using Clock = std::chrono::steady_clock;
 
 /// A function whose name shows in a stack.
