@@ -102,7 +102,7 @@ TEST(OneMoreTask, LearnsByPpoGoesOnAndIsReplayed) {
   const auto train = [&](const std::string& name, const std::string& iterations) {
     const Outcome trained = run({cohort_path(), "train", "ppo", "task=ball-on-tray", "largest_tilt=0.1", "name=" + name,
                                  "output_dir=" + path("runs"), "n_envs=8", "num_steps_per_env=8",
-                                 "max_iterations=" + iterations, "schedule=fixed", "charts=false"},
+                                 "max_iterations=" + iterations, "algorithm.schedule=fixed", "charts=false"},
                                 with);
     EXPECT_EQ(trained.code, 0) << trained.err;
   };
