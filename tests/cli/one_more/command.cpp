@@ -12,7 +12,7 @@ int run_repeat(const std::vector<std::string>& words) {
   return 3;
 }
 
-const Register kRepeat({"repeat", "the words behind it, one a line", run_repeat, "", ""});
+const Register kRepeat({"repeat", "the words behind it, one a line", run_repeat, ""});
 
 }  // namespace
 }  // namespace cohort::cli
