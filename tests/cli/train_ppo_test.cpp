@@ -105,9 +105,9 @@ play: {rewards: {alive: {formula: 7}}}
                 .code,
             0)
       << "a task of the program that comes from a file";
-  const Outcome refused = run({cohort_path(), "evaluate", "--task", "reach", "--policy", "random", "--play"});
+  const Outcome refused = run({cohort_path(), "evaluate", "--task", "push", "--policy", "random", "--play"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("--play: reach comes from no task's file"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--play: push comes from no task's file"), std::string::npos) << refused.err;
 }
 
 TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnAsItWas) {
