@@ -118,10 +118,10 @@ TEST(OneMoreTask, LearnsByPpoGoesOnAndIsReplayed) {
   EXPECT_FALSE(weights("whole").empty());
   EXPECT_EQ(weights("half"), weights("whole")) << "two iterations and two more are four";
 
-  const Outcome recorded = run({cohort_path(), "collect", "ball-on-tray", "--policy", path("runs/whole/latest"),
-                                "--episodes", "2", "--first-seed", "0", "--keep", "all", "--threads", "1", "--out",
-                                path("played")},
-                               with);
+  const Outcome recorded =
+      run({cohort_path(), "collect", "ball-on-tray", "--policy", path("runs/whole/latest"), "--episodes", "2",
+           "--first-seed", "0", "--keep", "all", "--threads", "1", "--out", path("played")},
+          with);
   ASSERT_EQ(recorded.code, 0) << recorded.err;
   const auto returns = [&](const std::string& policy, const std::string& csv) {
     const Outcome outcome = run({cohort_path(), "evaluate", "--task", "ball-on-tray", "--policy", policy, "--episodes",
