@@ -71,7 +71,7 @@ COHORT_LANE void write_pattern(const ModelView& m, Constraints<L>& c, SolverSpac
   int before = -1;  // dofs of the last group: contacts of a pair have the same
   for (int k = 0; k < c.count; ++k) {
     const Group& g = c.group[k];
-    if (g.fits || (g.lanes & live) == 0 || g.first_dof == before) continue;
+    if (g.fits || g.dofs == 0 || (g.lanes & live) == 0 || g.first_dof == before) continue;
     before = g.first_dof;
     // All of its columns in its last row: eliminating that couples them.
     const int* dofs = m.row_dof + g.first_dof;
