@@ -143,6 +143,9 @@ void Ppo::FusedNetwork::backward(const at::Tensor& gradient) {
 
 Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& options)
     : networks_(networks),
+      parameters_(networks.parameters()),
+      actor_parameters_(networks.actor_parameters()),
+      critic_parameters_(networks.critic_parameters()),
       settings_(settings),
       own_strategy_(options.strategy ? nullptr : on_one_device(networks)),
       strategy_(options.strategy ? *options.strategy : *own_strategy_),
@@ -198,6 +201,10 @@ at::Tensor Ppo::figures_of(const ActorCritic& networks, const Minibatch& batch, 
 
 /// Each device computes the loss of its part of this process's minibatch; the strategy averages the gradients.
 at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
+  if (fused_actor_ && strategy_.world_size() == 1) {  // Nobody to average with: no graph is needed to hand gradients on.
+    for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+    return fused_backward(batch, old_log_std).to(at::kDouble);
+  }
   parallel::Batch samples;
   for (const auto& [name, field] : kFields)
     if ((batch.*field).defined()) samples.add(name, batch.*field);
@@ -230,8 +237,8 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
   return sum;
 }
 
-/// The networks compute outside of autograd; so do the losses of Gaussian actions.
-at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+/// The networks compute outside of autograd; so do the losses of Gaussian actions. Returns the figures.
+at::Tensor Ppo::fused_backward(const Minibatch& batch, const at::Tensor& old_log_std) {
   const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
   const at::Tensor mean = fused_actor_->forward(networks_.for_actor(batch.observations),
                                                 layers_first(batch.actor_memory), batch.keep),
@@ -259,12 +266,16 @@ at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_
   fused_actor_->backward(losses.d_mean);
   fused_critic_->backward(losses.d_value.unsqueeze(-1));
   networks_.log_std().mutable_grad() = losses.d_log_std;
-  // Taken away again: autograd hands them on, so that the strategy sees each parameter's gradient come.
-  std::vector<at::Tensor> parameters = networks_.parameters();
+  return losses.figures;
+}
+
+/// Figures whose first has a graph: autograd hands the gradients on, so that the strategy sees each parameter's come.
+at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+  const at::Tensor figures = fused_backward(batch, old_log_std);
   KnownGradients gradients;
-  for (const at::Tensor& parameter : parameters)
+  for (const at::Tensor& parameter : parameters_)
     gradients.of_parameters.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
-  return GiveGradients::apply(losses.figures, at::TensorList(parameters), gradients);
+  return GiveGradients::apply(figures, at::TensorList(parameters_), gradients);
 }
 
 /// All of a rollout, as the networks see it.
@@ -327,8 +338,8 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
       const auto* figure = figures.const_data_ptr<double>();
       const double loss = figure[0], surrogate = figure[1], values = figure[2], entropy = figure[3];
       total.kl = figure[4];
-      const double actor_norm = clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm);
-      const double critic_norm = clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm);
+      const double actor_norm = clip_gradients(actor_parameters_, settings_.max_grad_norm);
+      const double critic_norm = clip_gradients(critic_parameters_, settings_.max_grad_norm);
       if (!std::isfinite(loss) || !std::isfinite(actor_norm) || !std::isfinite(critic_norm)) {
         total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
                                 loss, surrogate, values, actor_norm, critic_norm);

@@ -95,7 +95,9 @@ class Ppo {
                         const at::Tensor& value, const at::Tensor& old_log_std) const;
   /// Fills the gradients, the means over devices and processes; gives the figures, likewise, (5) float64.
   at::Tensor backward(const Minibatch& batch, const at::Tensor& old_log_std);
-  /// figures_of() without autograd's operations.
+  /// Adds to the gradients without autograd; gives the figures, (5) without a graph.
+  at::Tensor fused_backward(const Minibatch& batch, const at::Tensor& old_log_std);
+  /// figures_of() by fused_backward().
   at::Tensor fused_figures(const Minibatch& batch, const at::Tensor& old_log_std);
   at::Tensor entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
                         const at::Tensor& mean) const;
@@ -117,6 +119,8 @@ class Ppo {
   };
 
   ActorCritic& networks_;
+  /// Listed once: walking the modules takes longer than the step of a small network.
+  const std::vector<at::Tensor> parameters_, actor_parameters_, critic_parameters_;
   PpoSettings settings_;
   std::unique_ptr<parallel::Strategy> own_strategy_;
   parallel::Strategy& strategy_;
