@@ -201,7 +201,8 @@ at::Tensor Ppo::figures_of(const ActorCritic& networks, const Minibatch& batch, 
 
 /// Each device computes the loss of its part of this process's minibatch; the strategy averages the gradients.
 at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
-  if (fused_actor_ && strategy_.world_size() == 1) {  // Nobody to average with: no graph is needed to hand gradients on.
+  if (fused_actor_ &&
+      strategy_.world_size() == 1) {  // Nobody to average with: no graph is needed to hand gradients on.
     for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
     return fused_backward(batch, old_log_std).to(at::kDouble);
   }
