@@ -21,15 +21,18 @@ namespace cohort::rl {
 namespace {
 
 constexpr double kLowestRate = 1e-5, kHighestRate = 1e-2;  // of the adaptive schedule, as rsl_rl's
+/// Of a minibatch, in this order: losses, and the norms of the gradients.
+enum Figure : std::int64_t { kLoss, kSurrogate, kValue, kEntropy, kKl, kActorNorm, kCriticNorm, kFigures };
 constexpr std::int64_t kLeastPicked = 1 << 14;             // numbers that are worth a thread
 
-/// As torch.nn.utils.clip_grad_norm_; returns the norm before.
-double clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
+/// As torch.nn.utils.clip_grad_norm_; returns the norm before, a double on the gradients' device, which nobody waits for.
+at::Tensor clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : parameters)
     if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2).item<double>();
-  if (norm > max_norm) at::_foreach_mul_(gradients, max_norm / (norm + 1e-6));
+  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2).to(at::kDouble);
+  const at::Tensor factor = at::where(norm > max_norm, max_norm / (norm + 1e-6), 1.0);
+  at::_foreach_mul_(gradients, factor.to(gradients.front().scalar_type()));
   return norm;
 }
 
@@ -164,12 +167,11 @@ void Ppo::weights_changed() {
   strategy_.parameters_changed();
 }
 
-void Ppo::adapt_learning_rate(double kl) {
-  if (settings_.schedule != "adaptive") return;
-  if (kl > 2 * settings_.desired_kl)
-    learning_rate_ = std::max(kLowestRate, learning_rate_ / 1.5);
-  else if (kl > 0 && kl < settings_.desired_kl / 2)
-    learning_rate_ = std::min(kHighestRate, learning_rate_ * 1.5);
+at::Tensor Ppo::adapted(const at::Tensor& rate, const at::Tensor& kl) const {
+  if (settings_.schedule != "adaptive") return rate;
+  const at::Tensor small = (kl > 0).logical_and(kl < settings_.desired_kl / 2);
+  return at::where(kl > 2 * settings_.desired_kl, (rate / 1.5).clamp_min(kLowestRate),
+                   at::where(small, (rate * 1.5).clamp_max(kHighestRate), rate));
 }
 
 at::Tensor Ppo::entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
@@ -224,7 +226,10 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
       },
       {});
   at::Tensor sum;
-  for (const auto& [first, share] : figures) sum = sum.defined() ? sum + share.cpu() : share.cpu();
+  for (const auto& [first, share] : figures) {
+    const at::Tensor here = share.to(old_log_std.device());
+    sum = sum.defined() ? sum + here : here;
+  }
   sum = sum.to(at::kDouble);
   strategy_.mean_over_ranks(sum);
   return sum;
@@ -319,32 +324,50 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
   const at::Tensor old_log_std = rollout.log_std.clone();
   if (precision_ != train::Precision::kFp32) compute_old_again(all, old_log_std, size);
   const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
-  PpoLosses total;
+  const at::Device device = all.actions.device();
+  std::vector<at::Tensor> passes;
+  for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) passes.push_back(order(epoch));
+  const at::Tensor orders = at::stack(passes).to(device);
+  // Losses, norms, the learning rate that follows them and what is not finite stay on the device until all minibatches
+  // are done: none of them waits for the host.
+  const at::TensorOptions real = at::TensorOptions(device).dtype(at::kDouble);
+  at::Tensor rate = at::full({}, learning_rate_, real), sums = at::zeros({kFigures}, real), last = at::zeros({}, real),
+             failed = at::zeros({kFigures}, real), diverged = at::zeros({}, real.dtype(at::kBool));
   for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
-    const at::Tensor permutation = order(epoch).to(all.actions.device());
     for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
-      const at::Tensor figures = backward(pick(all, permutation.narrow(0, batch * size, size)), old_log_std);
-      const auto* figure = figures.const_data_ptr<double>();
-      const double loss = figure[0], surrogate = figure[1], values = figure[2], entropy = figure[3];
-      total.kl = figure[4];
-      const double actor_norm = clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm);
-      const double critic_norm = clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm);
-      if (!std::isfinite(loss) || !std::isfinite(actor_norm) || !std::isfinite(critic_norm)) {
-        total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
-                                loss, surrogate, values, actor_norm, critic_norm);
-        return total;
-      }
-      adapt_learning_rate(total.kl);
-      optimizer_.step(learning_rate_);
+      const at::Tensor rows = orders.select(0, epoch).narrow(0, batch * size, size);
+      const at::Tensor losses = backward(pick(all, rows), old_log_std);
+      const at::Tensor norms = at::stack({clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm),
+                                          clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm)});
+      const at::Tensor figures = at::cat({losses, norms});
+      const at::Tensor sound = at::isfinite(losses[kLoss]).logical_and(at::isfinite(norms).all());
+      failed = at::where(sound.logical_or(diverged), failed, figures);
+      diverged = diverged.logical_or(sound.logical_not());
+      last = at::where(diverged, last, losses[kKl]);
+      rate = at::where(diverged, rate, adapted(rate, losses[kKl]));
+      // Of a float the kernels of a GPU read the rate themselves. Where something is not finite nothing changes any more.
+      optimizer_.step(device.is_cuda() ? rate.to(at::kFloat) : rate, diverged.to(at::kFloat));
       if (ema_) ema_->update();
       weights_changed();
-      total.loss += loss * share;
-      total.surrogate += surrogate * share;
-      total.value += values * share;
-      total.entropy += entropy * share;
-      total.actor_norm += actor_norm * share;
-      total.critic_norm += critic_norm * share;
+      sums = sums + at::where(diverged, at::zeros_like(figures), figures * share);
     }
+  }
+  const at::Tensor found = at::cat({sums, failed, at::stack({last, rate, diverged.to(at::kDouble)})}).cpu();
+  const auto* const number = found.const_data_ptr<double>();
+  const double* const bad = number + kFigures;
+  const double* const rest = bad + kFigures;
+  PpoLosses total{.surrogate = number[kSurrogate],
+                  .value = number[kValue],
+                  .entropy = number[kEntropy],
+                  .loss = number[kLoss],
+                  .kl = rest[0],
+                  .actor_norm = number[kActorNorm],
+                  .critic_norm = number[kCriticNorm],
+                  .diverged = {}};
+  learning_rate_ = rest[1];
+  if (rest[2] != 0) {
+    total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
+                            bad[kLoss], bad[kSurrogate], bad[kValue], bad[kActorNorm], bad[kCriticNorm]);
   }
   return total;
 }
