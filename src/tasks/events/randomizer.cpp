@@ -214,8 +214,8 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
         }
         for (std::size_t k = 0; k < p.inertias.size(); ++k) write_inertia(p, k, env, p.inertias[k]);
         for (std::size_t k = 0; k < p.quats.size(); ++k)
-          for (int i = 0; i < 4; ++i)
-            set_parameter(sim::Parameter::kGeomQuat, env, 4 * p.what.turns[k].geom + i, p.quats[k][at(i)]);
+          for (int c = 0; c < 4; ++c)
+            set_parameter(sim::Parameter::kGeomQuat, env, 4 * p.what.turns[k].geom + c, p.quats[k][at(c)]);
       }
     }
     for (const Prepared& p : all_)
