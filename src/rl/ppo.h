@@ -41,7 +41,7 @@ struct PpoLosses {
   double loss = 0;  ///< what was lowered: surrogate + value_loss_coef value - entropy_coef entropy
   double kl = 0;    ///< of the last minibatch: how far the policy has gone
   double actor_norm = 0, critic_norm = 0;  ///< of the gradients, before clipping
-  /// What was not finite; then the update ended there, and the weights are no good. Empty: all is well.
+  /// What was not finite; then nothing was changed from there on, and the weights are no good. Empty: all is well.
   std::string diverged;
 };
 
@@ -104,7 +104,6 @@ class Ppo {
   Minibatch whole(const Rollout& rollout) const;
   Minibatch pick(const Minibatch& all, const at::Tensor& rows) const;
   at::Tensor pick(const at::Tensor& x, const at::Tensor& rows) const;
-  void adapt_learning_rate(double kl);
 
   /// Actor or critic, computed outside of autograd.
   struct FusedNetwork {
