@@ -20,7 +20,7 @@
 namespace cohort::rl {
 namespace {
 
-constexpr std::int64_t kLeastPicked = 1 << 14;             // numbers that are worth a thread
+constexpr std::int64_t kLeastPicked = 1 << 14;  // numbers that are worth a thread
 
 train::OptimizerSettings adam() {
   train::OptimizerSettings settings;
@@ -342,9 +342,9 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
                   .critic_norm = found.mean[kCriticNorm],
                   .diverged = {}};
   if (found.diverged) {
-    total.diverged =
-        format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)", found.bad[kLoss],
-               found.bad[kSurrogate], found.bad[kValue], found.bad[kActorNorm], found.bad[kCriticNorm]);
+    total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
+                            found.bad[kLoss], found.bad[kSurrogate], found.bad[kValue], found.bad[kActorNorm],
+                            found.bad[kCriticNorm]);
   }
   return total;
 }

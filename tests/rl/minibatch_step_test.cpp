@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <gtest/gtest.h>
+
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -17,7 +18,8 @@ struct Learner {
   Learner()
       : actor{parameter(1), parameter(2)},
         critic{parameter(3)},
-        optimizer({train::ParameterGroup{.parameters = {{"a", actor[0]}, {"b", actor[1]}, {"c", critic[0]}}}}, adam()) {}
+        optimizer({train::ParameterGroup{.parameters = {{"a", actor[0]}, {"b", actor[1]}, {"c", critic[0]}}}}, adam()) {
+  }
   static at::Tensor parameter(double scale) {
     return (at::arange(12, at::kFloat).view({3, 4}) * 0.1 * scale).requires_grad_();
   }
@@ -54,7 +56,8 @@ TEST(MinibatchSteps, AtOnceAndOnADeviceHaveTheSameWeightsRatesAndFigures) {
   const auto at_once = MinibatchSteps::at_once({settings, one.optimizer, one.actor, one.critic}, 1e-3);
   const auto device = MinibatchSteps::on_device({settings, other.optimizer, other.actor, other.critic}, 1e-3, at::kCPU);
   for (int step = 0; step < 12; ++step) {
-    for (Learner* learner : {&one, &other}) learner->fill_gradients(step, step % 2 == 0 ? 0.01 : 1.0);  // unclipped, clipped
+    for (Learner* learner : {&one, &other})
+      learner->fill_gradients(step, step % 2 == 0 ? 0.01 : 1.0);  // unclipped, clipped
     EXPECT_TRUE(at_once->step(losses(step, 0.5 + step)));
     EXPECT_TRUE(device->step(losses(step, 0.5 + step)));
   }
@@ -64,7 +67,8 @@ TEST(MinibatchSteps, AtOnceAndOnADeviceHaveTheSameWeightsRatesAndFigures) {
   EXPECT_DOUBLE_EQ(a.learning_rate, b.learning_rate);
   EXPECT_NE(a.learning_rate, 1e-3);
   EXPECT_EQ(a.last_kl, b.last_kl);
-  for (std::size_t i = 0; i < one.actor.size(); ++i) EXPECT_TRUE(at::allclose(one.actor[i], other.actor[i], 1e-6, 1e-7));
+  for (std::size_t i = 0; i < one.actor.size(); ++i)
+    EXPECT_TRUE(at::allclose(one.actor[i], other.actor[i], 1e-6, 1e-7));
   EXPECT_TRUE(at::allclose(one.critic[0], other.critic[0], 1e-6, 1e-7));
 }
 
