@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/scene.h"
+#include "view/shown_looks.h"
 
 namespace cohort::view {
 
@@ -62,6 +63,8 @@ class PoseTrack {
   void thin_out();
 
   PoseReader reader_;
+  ShownLooks looks_;
+  std::vector<std::pair<float, OwnLook>> looks_then_;  ///< from when on (s) an environment looks so
   double interval_, due_ = 0;  ///< s
   std::size_t max_frames_;
   std::vector<float> time_, pos_, quat_;              ///< (frames), (frames, envs, links, 3), (frames, envs, links, 4)

@@ -105,7 +105,8 @@ class Surveyor {
     const sim::Entity robot = scene_->entity("robot");
     for (const int link : robot.links())
       for (const JointInfo& joint : info().joints)
-        out_.free_base = out_.free_base || (joint.link == link && joint.type == JointType::kFree);
+        out_.free_base =
+            out_.free_base || (joint.link == link && joint.type == JointType::kFree && carries_joints(link));
     if (out_.free_base && !out_.own_ground) {
       scene_ = std::make_unique<sim::Scene>(sim::SceneOptions{.engine = sim::EngineKind::kMujoco});
       add(*scene_, true);
@@ -119,6 +120,12 @@ class Surveyor {
     for (; link > above; link = parent(link)) {
     }
     return link == above;
+  }
+  /// Hinges or slides hang on it: a free body without them is a thing that lies about, not a robot's base.
+  bool carries_joints(int link) const {
+    return std::ranges::any_of(info().joints, [&](const JointInfo& j) {
+      return (j.type == JointType::kHinge || j.type == JointType::kSlide) && hangs_on(j.link, link);
+    });
   }
   /// Moves by joints that are not the base's free one, and nothing that moves hangs on it.
   bool is_leaf(int link) const {
@@ -140,7 +147,7 @@ class Surveyor {
     for (std::size_t i = 0; i < info().joints.size(); ++i) {
       const JointInfo& j = info().joints[i];
       if (std::ranges::find(robot.links(), j.link) == robot.links().end()) continue;
-      if (j.type == JointType::kFree) {
+      if (j.type == JointType::kFree && carries_joints(j.link)) {
         free_qpos_ = j.qpos;
         base_ = j.link;
       }
