@@ -351,7 +351,8 @@ CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
   CsvLayout layout;
   COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
                       quoted_bytes(settings.decimal));
-  const bool known = settings.thousands == "none" || std::ranges::find(kThousands, settings.thousands) != kThousands.end();
+  const bool known =
+      settings.thousands == "none" || std::ranges::find(kThousands, settings.thousands) != kThousands.end();
   COHORT_THROW_UNLESS(known, "data.csv.thousands={} is neither none, ., ,, space nor apostrophe",
                       quoted_bytes(settings.thousands));
   COHORT_THROW_UNLESS(settings.thousands != settings.decimal, "data.csv.thousands and data.csv.decimal are both {}",

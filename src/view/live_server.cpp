@@ -117,9 +117,15 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
                             {"name", all.size() > 1 ? c.name + " " + c.parts[i] : c.parts[i]},
                             {"low", c.low[i]},
                             {"high", c.high[i]}});
-    return {
-        {"kind", "about"},  {"title", session.title()}, {"period", session.period()}, {"curves", session.curve_names()},
-        {"joints", joints}, {"floating", floating}, {"controls", controls}, {"commands", commands}, {"actors", session.actors()}};
+    return {{"kind", "about"},
+            {"title", session.title()},
+            {"period", session.period()},
+            {"curves", session.curve_names()},
+            {"joints", joints},
+            {"floating", floating},
+            {"controls", controls},
+            {"commands", commands},
+            {"actors", session.actors()}};
   }
 
   json state() {

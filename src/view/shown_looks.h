@@ -18,9 +18,9 @@ class BinaryDocument;
 
 struct OwnLook {
   static constexpr std::size_t kGeomFloats = 14;
-  std::size_t env = 0;              ///< place among the environments that are shown
-  std::vector<float> geoms;         ///< (geoms of the scene's document, 14): pos, quat w x y z, size, rgba
-  std::string lights, cameras;      ///< JSON, as the scene's document has them
+  std::size_t env = 0;          ///< place among the environments that are shown
+  std::vector<float> geoms;     ///< (geoms of the scene's document, 14): pos, quat w x y z, size, rgba
+  std::string lights, cameras;  ///< JSON, as the scene's document has them
 };
 
 class ShownLooks {

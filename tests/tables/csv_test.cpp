@@ -293,13 +293,15 @@ TEST(Csv, ThousandsMayBeSetApart) {
   settings.thousands = ".";
   EXPECT_ERROR(parse("a\n1\n", settings), "data.csv.thousands and data.csv.decimal are both '.'");
   // Who has not said so is told how.
-  EXPECT_ERROR(parse("a;b\n1.282,6;2\n"), "'1.282,6' is no number; is the decimal mark ',' and are thousands set apart by "
-                                         "'.'? Then set data.csv.thousands=. data.csv.decimal=,");
+  EXPECT_ERROR(parse("a;b\n1.282,6;2\n"),
+               "'1.282,6' is no number; is the decimal mark ',' and are thousands set apart by "
+               "'.'? Then set data.csv.thousands=. data.csv.decimal=,");
   settings.decimal = ",", settings.thousands = "none";
   EXPECT_ERROR(parse("a;b\n1.282,6;2\n", settings), "; are thousands set apart by '.'? Then set data.csv.thousands=.");
   settings.decimal = ".";
-  EXPECT_ERROR(parse("a;b\n1,282;2\n", settings), "is the decimal mark ','? Then set data.csv.decimal=,, or are thousands "
-                                                 "set apart by ','? Then set data.csv.thousands=,");
+  EXPECT_ERROR(parse("a;b\n1,282;2\n", settings),
+               "is the decimal mark ','? Then set data.csv.decimal=,, or are thousands "
+               "set apart by ','? Then set data.csv.thousands=,");
   EXPECT_ERROR(parse("a;b\n1 282;2\n", settings), "are thousands set apart? Then set data.csv.thousands=space");
 }
 

@@ -225,9 +225,10 @@ std::vector<std::map<int, Mean>> compare_pictures(const std::string& browser, co
       for (std::size_t k = 0; k < 3; ++k) {
         const double off = std::abs(mean.rgb[k] - found->second.rgb[k]);
         most = std::max(most, off);
-        EXPECT_LE(off, is_flat[i][static_cast<std::size_t>(id)] ? kMostFlat : kMostColour) << "geom " << id << " of " << which << ", " << mean.pixels << " px: "
-                                    << std::array{"red", "green", "blue"}[k] << " " << mean.rgb[k] << ", on the page "
-                                    << found->second.rgb[k];
+        EXPECT_LE(off, is_flat[i][static_cast<std::size_t>(id)] ? kMostFlat : kMostColour)
+            << "geom " << id << " of " << which << ", " << mean.pixels
+            << " px: " << std::array{"red", "green", "blue"}[k] << " " << mean.rgb[k] << ", on the page "
+            << found->second.rgb[k];
       }
     }
   }
@@ -427,18 +428,20 @@ TEST(ViewBrowser, ABodyIsDraggedWhilePausedAndStays) {
   const Served served(session, {.playing = false});
   test::Browser page(browser, folder.path());
   page.open(served.server.address());
-  page.run("(async () => { while (!window.cohort || !cohort.ready || !cohort.live.joints) await new Promise((r) => "
-           "setTimeout(r, 20)); })()");
+  page.run(
+      "(async () => { while (!window.cohort || !cohort.ready || !cohort.live.joints) await new Promise((r) => "
+      "setTimeout(r, 20)); })()");
   // From the front: y goes to the right of the picture, z up. Of both environments the second is dragged.
-  page.run("(() => { cohort.free.turn = 0; cohort.free.rise = 0; cohort.free.target = "
-           "[...cohort.place(1), 0.5]; cohort.free.distance = 4; cohort.changed = true; })()");
+  page.run(
+      "(() => { cohort.free.turn = 0; cohort.free.rise = 0; cohort.free.target = "
+      "[...cohort.place(1), 0.5]; cohort.free.distance = 4; cohort.changed = true; })()");
   const auto spot = [&](const std::string& link_point) {
-    const auto at = page.run(format(
-        "(() => {{ const w = cohort.canvas.clientWidth, h = cohort.canvas.clientHeight, v = cohort.view(w, h), "
-        "p = subtract(add({}, [...cohort.place(1), 0]), v.pos), d = -dot(p, v.back); return "
-        "[w * (dot(p, v.right) / d - v.lens.left) / (v.lens.right - v.lens.left), "
-        "h * (v.lens.top - dot(p, v.up) / d) / (v.lens.top - v.lens.bottom)]; }})()",
-        link_point));
+    const auto at = page.run(
+        format("(() => {{ const w = cohort.canvas.clientWidth, h = cohort.canvas.clientHeight, v = cohort.view(w, h), "
+               "p = subtract(add({}, [...cohort.place(1), 0]), v.pos), d = -dot(p, v.back); return "
+               "[w * (dot(p, v.right) / d - v.lens.left) / (v.lens.right - v.lens.left), "
+               "h * (v.lens.top - dot(p, v.up) / d) / (v.lens.top - v.lens.bottom)]; }})()",
+               link_point));
     return std::array{at[0].get<double>(), at[1].get<double>()};
   };
   const auto click = [&](const std::array<double, 2>& at) {
@@ -453,8 +456,9 @@ TEST(ViewBrowser, ABodyIsDraggedWhilePausedAndStays) {
   };
   // Waits until it is so on the page, and gives whether it came true.
   const auto comes_true = [&](const std::string& claim) {
-    return page.run("(async () => { for (let i = 0; i < 400; ++i) { if (" + claim +
-                    ") return true; await new Promise((r) => setTimeout(r, 25)); } return false; })()")
+    return page
+        .run("(async () => { for (let i = 0; i < 400; ++i) { if (" + claim +
+             ") return true; await new Promise((r) => setTimeout(r, 25)); } return false; })()")
         .get<bool>();
   };
   const auto link = [&](const std::string& name) {

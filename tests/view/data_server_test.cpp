@@ -24,10 +24,11 @@ TEST(DataServing, TenThousandRandomMessagesEndNothing) {
   }
   std::mt19937 random(5);
   const auto one_of = [&](const std::vector<std::string>& all) { return all[random() % all.size()]; };
-  const std::vector<std::string> numbers{"0",     "1",    "2",     "7",    "16",   "17",  "-1", "1073741823", "1e3", "1e999",
-                                         "0.5",   "null", "\"1\"", "[0]",  "true", "18446744073709551615"};
-  const std::vector<std::string> rules{"min_steps(3)", "finite(action)", "min_steps(", "none(1)", "", "min_steps(1e99)",
-                                       "finite(no_such_field)", ")(", "min_steps(-5)", "\\u0000"};
+  const std::vector<std::string> numbers{"0",   "1",     "2",   "7",    "16",    "17",  "-1",   "1073741823",
+                                         "1e3", "1e999", "0.5", "null", "\"1\"", "[0]", "true", "18446744073709551615"};
+  const std::vector<std::string> rules{
+      "min_steps(3)",    "finite(action)",        "min_steps(", "none(1)",       "",
+      "min_steps(1e99)", "finite(no_such_field)", ")(",         "min_steps(-5)", "\\u0000"};
   int answered = 0;
   for (int i = 0; i < 10'000; ++i) {
     std::string text;
@@ -37,14 +38,16 @@ TEST(DataServing, TenThousandRandomMessagesEndNothing) {
         break;
       case 1:
         for (unsigned k = random() % 20; k > 0; --k)
-          text += one_of({"{", "}", "[", "]", ":", ",", "\"do\"", "\"episode\"", "\"which\"", "0", "\"\\ud800\"", "NaN"});
+          text +=
+              one_of({"{", "}", "[", "]", ":", ",", "\"do\"", "\"episode\"", "\"which\"", "0", "\"\\ud800\"", "NaN"});
         break;
       case 2:
         text = format(R"({{"do":"filter","rules":["{}","{}"]}})", one_of(rules), one_of(rules));
         break;
       default:
-        text = format(R"({{"do":"{}","which":{},"first":{},"count":{}}})", one_of({"episode", "pictures", "filter", "x"}),
-                      one_of(numbers), one_of(numbers), one_of({"0", "1", "17", "-1", "{}"}));
+        text =
+            format(R"({{"do":"{}","which":{},"first":{},"count":{}}})", one_of({"episode", "pictures", "filter", "x"}),
+                   one_of(numbers), one_of(numbers), one_of({"0", "1", "17", "-1", "{}"}));
     }
     const std::string said = server.apply(text);
     ASSERT_FALSE(said.empty()) << text;

@@ -153,10 +153,11 @@ TEST_F(LiveServing, TenThousandRandomMessagesEndNothing) {
                                        "3",           "99999999999999999999",
                                        "null",        "true",
                                        "\"\\ud800\"", "NaN"};
-  const std::vector<std::string> deeds{"play",    "pause", "step",  "reset",   "speed",   "actor", "env",     "contacts",
-                                       "joint",   "place", "grab",  "control", "command", "seen",  "release", "none"};
-  const std::vector<std::string> values{"0", "1", "2", "-1", "1e30", "1e999", "[1,2,3]", "[1,1e30,\"x\"]", "{}", "true",
-                                        "18446744073709551615", "\"3\"", "null"};
+  const std::vector<std::string> deeds{"play",  "pause", "step", "reset",   "speed",   "actor", "env",     "contacts",
+                                       "joint", "place", "grab", "control", "command", "seen",  "release", "none"};
+  const std::vector<std::string> values{
+      "0",     "1",   "2", "-1", "1e30", "1e999", "[1,2,3]", "[1,1e30,\"x\"]", "{}", "true", "18446744073709551615",
+      "\"3\"", "null"};
   for (int i = 0; i < 10'000; ++i) {
     std::string text;
     const auto length = random() % 40;

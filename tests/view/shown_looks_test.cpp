@@ -24,9 +24,7 @@ class ShownLooksTest : public testing::Test {
       </worldbody></mujoco>)"});
     scene_.build(3);
   }
-  void paint(std::int64_t env, double red) {
-    set_real_at(scene_.looks().values(sim::Look::kGeomRgba), env, 0, red);
-  }
+  void paint(std::int64_t env, double red) { set_real_at(scene_.looks().values(sim::Look::kGeomRgba), env, 0, red); }
   sim::Scene scene_;
 };
 

@@ -155,6 +155,8 @@ class Surveyor {
       SurveyedJoint joint{
           .name = bare_name(j.name), .index = static_cast<int>(i), .slide = j.type == JointType::kSlide};
       joint.limited = j.limited, joint.range = j.range;
+      for (const sim::ActuatorInfo& a : info().actuators)
+        joint.driven = joint.driven || a.dof == j.dof || std::ranges::find(a.moves, j.dof) != a.moves.end();
       for (const sim::ActuatorInfo& a : info().actuators) {
         if (a.dof != j.dof || a.ctrl_count != 1 || a.kind == sim::ActuatorInfo::Kind::kOther) continue;
         joint.actuated = true, joint.kind = a.kind;
@@ -164,6 +166,16 @@ class Surveyor {
       }
       out_.joints.push_back(std::move(joint));
     }
+    std::set<int> own;
+    for (const SurveyedJoint& j : out_.joints)
+      if (j.actuated) own.insert(joint(j.index).dof);
+    for (const sim::ActuatorInfo& a : info().actuators) {
+      out_.actuators.push_back(bare_name(a.name));
+      const bool moves = a.dof >= 0 || !a.moves.empty();
+      if (a.ctrl_count == 1 && moves && !a.name.empty() && !own.contains(a.dof))
+        out_.other_actuators.push_back(out_.actuators.back());
+    }
+    out_.own_actuators = out_.own_actuators || !out_.other_actuators.empty();
     if (base_ < 0 && !robot.links().empty()) base_ = *robot.links().begin();
     if (base_ >= 0) out_.base = bare_name(info().links[static_cast<std::size_t>(base_)].name);
     COHORT_THROW_UNLESS(std::ranges::none_of(out_.joints, [](const SurveyedJoint& j) { return j.name.empty(); }),
