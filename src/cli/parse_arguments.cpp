@@ -77,4 +77,12 @@ std::optional<int> parse_arguments(CLI::App& app, const std::vector<std::string>
   return {};
 }
 
+std::string not_empty(const std::string& file) {
+  return file.empty() ? "the name of the file is empty" : "";
+}
+
+std::string page_name(const std::string& file) {
+  return file.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", file);
+}
+
 }  // namespace cohort::cli

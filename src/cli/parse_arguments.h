@@ -16,4 +16,9 @@ namespace cohort::cli {
 ///     if (const auto code = parse_arguments(app, words)) return *code;
 std::optional<int> parse_arguments(CLI::App& app, const std::vector<std::string>& words);
 
+/// Checks of an option's value, for CLI11: what is wrong with it, or "".
+std::string not_empty(const std::string& file);
+/// Of --html.
+std::string page_name(const std::string& file);
+
 }  // namespace cohort::cli

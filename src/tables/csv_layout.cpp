@@ -301,6 +301,19 @@ void check_names_utf8(const std::string& source, const Sample& sample, std::int6
                       at == std::string_view::npos ? "" : quoted_bytes(front.substr(at, 1)), utf8_remedy(source));
 }
 
+/// What the settings say of a layout.
+CsvLayout asked_layout(const CsvSettings& settings) {
+  CsvLayout layout;
+  COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
+                      quoted_bytes(settings.decimal));
+  COHORT_THROW_UNLESS(settings.comment.size() <= 1, "data.csv.comment={} is longer than one character",
+                      quoted_bytes(settings.comment));
+  layout.decimal = settings.decimal.front();
+  layout.comment = settings.comment.empty() ? '\0' : settings.comment.front();
+  layout.date_order = parse_date_order(settings.date_order);
+  return layout;
+}
+
 }  // namespace
 
 std::string column_setting(std::string_view setting, const std::vector<std::string>& names) {
@@ -342,14 +355,7 @@ bool is_missing_text(std::string_view text, const std::vector<std::string>& more
 }
 
 CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
-  CsvLayout layout;
-  COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
-                      quoted_bytes(settings.decimal));
-  COHORT_THROW_UNLESS(settings.comment.size() <= 1, "data.csv.comment={} is longer than one character",
-                      quoted_bytes(settings.comment));
-  layout.decimal = settings.decimal.front();
-  layout.comment = settings.comment.empty() ? '\0' : settings.comment.front();
-  layout.date_order = parse_date_order(settings.date_order);
+  CsvLayout layout = asked_layout(settings);
   const char asked_separator = parse_separator(settings);
 
   for (std::int64_t length = kFirstSample;; length *= 4) {
