@@ -82,7 +82,7 @@ class Ours {
 };
 
 int run(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, side = 96, cameras = 1, pairs = 6, threads = 1;
   bool alone = false;

@@ -85,7 +85,7 @@ class Ours {
 };
 
 int run(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   std::string reference = bench::environment_or("DROID_REFERENCE", ""), which = "state";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, draws = 8, pairs = 12, threads = 1;

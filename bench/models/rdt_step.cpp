@@ -223,7 +223,7 @@ int run_rank(const std::string& which, std::int64_t batch_size, int steps, int z
 }
 
 int measure(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   std::string which = "small", precision = "fp32", optimizer = "adamw";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, pairs = 6, threads = 1, zero = 0;

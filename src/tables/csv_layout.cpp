@@ -361,7 +361,7 @@ CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
   for (std::int64_t length = kFirstSample;; length *= 4) {
     COHORT_THROW_UNLESS(length <= kLargestSample,
                         "{}: the first record does not end within {}; is a quote that opens in it never closed?",
-                        source.name(), format_bytes(static_cast<double>(length / 4)));
+                        source.name(), format_bytes(static_cast<double>(length) / 4));
     Sample sample;
     sample.whole = length >= source.size();
     sample.text.resize(static_cast<std::size_t>(std::min(length, source.size())));
