@@ -21,4 +21,8 @@ std::string not_empty(const std::string& file);
 /// Of --html.
 std::string page_name(const std::string& file);
 
+/// The task that a command line names, in whatever way other commands take it: by --task, as task=NAME, or as the first word
+/// that is no setting, which is taken out of `words`. Empty: none. Throws UsageError where two are named.
+std::string take_task(std::vector<std::string>& words, const std::string& option);
+
 }  // namespace cohort::cli
