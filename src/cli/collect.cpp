@@ -27,9 +27,7 @@ struct CollectArguments {
   record::RecordingSettings recording;
 };
 
-int run_collect(const std::vector<std::string>& words) {
-  CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
-  CollectArguments arguments;
+void add_options(CLI::App& app, CollectArguments& arguments) {
   record::RecordingSettings& recording = arguments.recording;
   std::string task_name;
   app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value");
@@ -68,9 +66,24 @@ int run_collect(const std::vector<std::string>& words) {
       ->capture_default_str();
   app.add_option("--html", arguments.html,
                  "an .html page that plays the first four attempts in a browser, without a network")
-      ->check([](const std::string& text) {
-        return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
-      });
+      ->check(page_name);
+}
+
+void say_recorded(const record::RecordingReport& report) {
+  std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
+              static_cast<long long>(report.episodes), static_cast<long long>(report.steps),
+              static_cast<long long>(report.successes), static_cast<long long>(report.attempts));
+  if (report.faults > 0) std::printf(", %lld failed by a fault", static_cast<long long>(report.faults));
+  if (report.resumed > 0)
+    std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
+  std::puts("");
+}
+
+int run_collect(const std::vector<std::string>& words) {
+  CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
+  CollectArguments arguments;
+  record::RecordingSettings& recording = arguments.recording;
+  add_options(app, arguments);
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
   task_name = take_task(arguments.task.words, task_name);
@@ -100,13 +113,7 @@ int run_collect(const std::vector<std::string>& words) {
   answer_stop_signals("stops after this step; whole shards of episodes are kept; Ctrl-C again: at once");
   const record::RecordingReport report = record::record(*task, *actor.actor, arguments.out, recording);
   if (recording.rank == 0) {
-    std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
-                static_cast<long long>(report.episodes), static_cast<long long>(report.steps),
-                static_cast<long long>(report.successes), static_cast<long long>(report.attempts));
-    if (report.faults > 0) std::printf(", %lld failed by a fault", static_cast<long long>(report.faults));
-    if (report.resumed > 0)
-      std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
-    std::puts("");
+    say_recorded(report);
     if (pages) {
       constexpr std::int64_t kShown = 4;
       std::vector<eval::EpisodeWanted> wanted;

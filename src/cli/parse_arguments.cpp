@@ -77,6 +77,14 @@ std::optional<int> parse_arguments(CLI::App& app, const std::vector<std::string>
   return {};
 }
 
+std::string not_empty(const std::string& file) {
+  return file.empty() ? "the name of the file is empty" : "";
+}
+
+std::string page_name(const std::string& file) {
+  return file.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", file);
+}
+
 std::string take_task(std::vector<std::string>& words, const std::string& option) {
   std::string name = option;
   const auto names = [](const std::string& word) {

@@ -234,10 +234,7 @@ void view_run(ViewArguments& arguments, const fs::path& what) {
   serve(session, arguments);
 }
 
-int run_view(const std::vector<std::string>& words) {
-  CLI::App app(
-      "Shows a model, a task, a run or a data set in a browser: it plays, and is turned, picked and moved there.",
-      "cohort view");
+void add_options(CLI::App& app, ViewArguments& arguments, std::string& what) {
   app.footer(
       "  cohort view robot.xml                                    its joints and controls as sliders\n"
       "  cohort view quadruped-velocity --policy outputs/dog/latest --n-envs 16\n"
@@ -248,12 +245,10 @@ int run_view(const std::vector<std::string>& words) {
       "The page is served on this machine's loopback address, behind a token. A page in a file, without a server: "
       "--html\n"
       "of cohort simulate, evaluate and collect.");
-  ViewArguments arguments;
   app.add_option(
-         "WHAT", arguments.task.words,
-         "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, or its .yaml file, "
-         "with settings key=value; a run of PPO; or a data set, as `cohort data inspect` takes it");
-  std::string what;
+      "WHAT", arguments.task.words,
+      "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, or its .yaml file, "
+      "with settings key=value; a run of PPO; or a data set, as `cohort data inspect` takes it");
   app.add_option("--task", what, "as WHAT");
   app.add_option(
       "--policy", arguments.policies,
@@ -273,6 +268,15 @@ int run_view(const std::vector<std::string>& words) {
   app.add_option("--port", arguments.server.port, "0: one that is free")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+}
+
+int run_view(const std::vector<std::string>& words) {
+  CLI::App app(
+      "Shows a model, a task, a run or a data set in a browser: it plays, and is turned, picked and moved there.",
+      "cohort view");
+  ViewArguments arguments;
+  std::string what;
+  add_options(app, arguments, what);
   arguments.task.add_to(app);
   app.get_option("--n-envs")->description("environments side by side, at most 64 of them shown")->default_val(1);
   if (const auto code = parse_arguments(app, words)) return *code;
