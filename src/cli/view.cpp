@@ -252,8 +252,9 @@ int run_view(const std::vector<std::string>& words) {
   app.add_option(
          "WHAT", arguments.task.words,
          "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, or its .yaml file, "
-         "with settings key=value; a run of PPO; or a data set, as `cohort data inspect` takes it")
-      ->required();
+         "with settings key=value; a run of PPO; or a data set, as `cohort data inspect` takes it");
+  std::string what;
+  app.add_option("--task", what, "as WHAT");
   app.add_option(
       "--policy", arguments.policies,
       "of a task, who acts: expert, random, replay:DATA, a server ws://HOST:PORT, a run or checkpoint; several "
@@ -275,10 +276,15 @@ int run_view(const std::vector<std::string>& words) {
   arguments.task.add_to(app);
   app.get_option("--n-envs")->description("environments side by side, at most 64 of them shown")->default_val(1);
   if (const auto code = parse_arguments(app, words)) return *code;
-  arguments.task.take_words(1);
+  if (what.empty() && !arguments.task.words.empty()) {  // Also a path with a `=`, which elsewhere is a setting.
+    what = arguments.task.words.front();
+    if (what.starts_with("task=")) what.erase(0, 5);
+    arguments.task.words.erase(arguments.task.words.begin());
+  }
+  if (what.empty()) throw UsageError("what is to be seen? `cohort view MODEL`, `TASK`, `RUN` or `DATA`");
+  arguments.task.take_words(0);
   arguments.server.playing = !arguments.paused;
   if (only_checks_words()) return 0;
-  const std::string what = arguments.task.words.front();
   if (!arguments.task.settings.engine.empty()) arguments.engine = arguments.task.settings.engine;
   arguments.task.settings.threads = arguments.task.threads();
   if (is_model(what)) {

@@ -16,7 +16,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr std::string_view kMagic = "COHORTMD";
-constexpr std::uint32_t kVersion = 26;
+constexpr std::uint32_t kVersion = 27;
 
 }  // namespace
 
