@@ -193,6 +193,7 @@ std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs
     textures.push_back(textures_used.contains(i) ? texture_json(traced.texture_records()[i], level[i], doc)
                                                  : json(nullptr));
   t["textures"] = std::move(textures);
+  t["quads"] = s.quads;
   if (s.sky != nullptr) t["sky"] = s.sky - traced.texture_records().data();
 
   if (s.mirror >= 0)

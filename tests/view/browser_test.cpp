@@ -146,8 +146,8 @@ std::vector<std::map<int, Mean>> compare_pictures(const std::string& browser, co
   const TemporaryFolder folder("cohort-view");
   constexpr double kLeastOverlap = 0.97;
   constexpr int kLargeEnough = 50;  // px: what is smaller may hide behind a tessellated neighbour's edge
-  // Of 255, in the mean of a geom's pixels: meshes may be thinned, and textures are filtered a little differently. Boxes and
-  // planes are lit at the corners of their cells there, as MuJoCo has it, and at each pixel here: highlights lie between.
+  // Of 255, in the mean of a geom's pixels: meshes may be thinned, and textures are filtered a little differently. Planes
+  // are lit at the corners of their cells there, as MuJoCo has it, and at each pixel here: highlights lie between.
   constexpr double kMostColour = 12, kMostFlat = 24;
   nlohmann::json wanted = nlohmann::json::array();
   std::vector<std::vector<int>> traced;
@@ -278,7 +278,7 @@ TEST(ViewBrowser, TheG1HasTheRayCastersSilhouettes) {
   compare_pictures(browser, {{"g1", &scene}});
 }
 
-TEST(ViewBrowser, AnEnvironmentHasItsOwnColoursAndLights) {
+TEST(ViewBrowser, AnEnvironmentHasItsOwnColoursSizesPlacesAndLights) {
   const std::string browser = chromium();
   if (browser.empty()) GTEST_SKIP() << "no Chromium (the package chromium)";
   sim::Scene scene({.engine = sim::EngineKind::kMujoco});
@@ -294,6 +294,12 @@ TEST(ViewBrowser, AnEnvironmentHasItsOwnColoursAndLights) {
     if (i % 4 < 3) set_real_at(rgba, 1, i, 0.2 + 0.6 * static_cast<double>((i * 7) % 11) / 10);
   for (std::int64_t i = 0; i < scene.looks().size(sim::Look::kLightDiffuse); ++i)
     set_real_at(diffuse, 1, i, i % 3 == 0 ? 0.9 : 0.2), set_real_at(dir, 1, i, i % 3 == 2 ? -1 : 0.5);
+  // The box: longer, elsewhere, turned by 45 degrees about x.
+  const auto box = std::ssize(scene.info().geoms) - 2;
+  const ArrayView size = scene.looks().values(sim::Look::kGeomSize), pos = scene.looks().values(sim::Look::kGeomPos),
+                  quat = scene.looks().values(sim::Look::kGeomQuat);
+  set_real_at(size, 1, 3 * box, 0.35), set_real_at(pos, 1, 3 * box + 1, 0.3);
+  set_real_at(quat, 1, 4 * box, 0.92388), set_real_at(quat, 1, 4 * box + 1, 0.382683);
   compare_pictures(browser, {{"the model's own", &scene, 0}, {"its own", &scene, 1}});
 }
 

@@ -483,11 +483,17 @@ class Writer {
 
 std::string guess(const RobotSurvey& robot) {
   if (robot.free_base) return robot.feet.size() >= 2 ? "velocity" : "balance";
-  const auto driven = std::ranges::count_if(robot.joints, &SurveyedJoint::driven);
   if (!robot.own_actuators) return robot.joints.size() >= 2 ? "reach" : "balance";
+  // Drawers and doors beside it are no part of a robot: only what hangs together with something that is driven counts.
+  std::set<int> driven_trees;
+  for (const SurveyedJoint& j : robot.joints)
+    if (j.driven) driven_trees.insert(j.tree);
+  std::vector<const SurveyedJoint*> own;
+  for (const SurveyedJoint& j : robot.joints)
+    if (driven_trees.contains(j.tree)) own.push_back(&j);
+  const auto driven = std::ranges::count_if(own, [](const SurveyedJoint* j) { return j->driven; });
   // The first joint of an arm has a motor; a half cheetah's has none, a cart-pole's is the only one.
-  const bool arm =
-      robot.joints.front().driven && driven >= 2 && 2 * driven >= static_cast<std::ptrdiff_t>(robot.joints.size());
+  const bool arm = !own.empty() && own.front()->driven && driven >= 2 && 2 * driven >= std::ssize(own);
   return arm ? "reach" : "balance";
 }
 

@@ -155,6 +155,7 @@ class Surveyor {
       SurveyedJoint joint{
           .name = bare_name(j.name), .index = static_cast<int>(i), .slide = j.type == JointType::kSlide};
       joint.limited = j.limited, joint.range = j.range;
+      for (int l = j.link; l > 0; l = parent(l)) joint.tree = l;
       for (const sim::ActuatorInfo& a : info().actuators)
         joint.driven = joint.driven || a.dof == j.dof || std::ranges::find(a.moves, j.dof) != a.moves.end();
       for (const sim::ActuatorInfo& a : info().actuators) {

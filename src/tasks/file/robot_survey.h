@@ -21,6 +21,7 @@ struct SurveyedJoint {
   std::array<double, 2> range{0, 0};
   double position = 0;  ///< rad, m, where episodes begin
   bool actuated = false;
+  int tree = 0;         ///< the link on the world that it hangs on
   bool driven = false;  ///< by any actuator of the file: its own, a tendon's, a muscle
   sim::ActuatorInfo::Kind kind = sim::ActuatorInfo::Kind::kOther;  ///< of the file's actuator; kOther: it has none
   double largest_control = 0;                                      ///< of the file's actuator; 0: without bounds

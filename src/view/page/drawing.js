@@ -54,20 +54,26 @@ const kShapes = {
     }
     return { position, normal, index };
   },
-  box() {
-    const position = [], normal = [], index = [];
+  /** quads: cells along a side of a face, at whose corners light is computed; +x, -y and +z have the falling diagonal. */
+  box(fine, quads) {
+    const position = [], normal = [], index = [], row = quads + 1;
     for (let axis = 0; axis < 3; ++axis) {
+      const [a, b] = [[1, 2], [0, 2], [0, 1]][axis];
       for (const side of [-1, 1]) {
-        const first = position.length / 4;
-        for (const [a, b] of [[-1, -1], [1, -1], [1, 1], [-1, 1]]) {
-          const p = [0, 0, 0], n = [0, 0, 0];
-          p[axis] = n[axis] = side;
-          p[(axis + 1) % 3] = a * side;
-          p[(axis + 2) % 3] = b;
-          position.push(...p, 0);
-          normal.push(...n);
+        const first = position.length / 4, falling = axis === 1 ? side < 0 : side > 0;
+        for (let j = 0; j <= quads; ++j) {
+          for (let i = 0; i <= quads; ++i) {
+            const p = [0, 0, 0], n = [0, 0, 0];
+            p[axis] = n[axis] = side;
+            p[a] = 2 * i / quads - 1;
+            p[b] = 2 * j / quads - 1;
+            position.push(...p, 0);
+            normal.push(...n);
+            if (i === quads || j === quads) continue;
+            const o = first + j * row + i, x = o + 1, y = o + row, both = y + 1;
+            index.push(...(falling ? [o, x, y, both, y, x] : [x, o, both, y, both, o]));
+          }
         }
-        index.push(first, first + 1, first + 2, first, first + 2, first + 3);
       }
     }
     return { position, normal, index };
@@ -156,7 +162,7 @@ class Drawing {
     const gl = this.gl;
     let shape;
     if (g.mesh === undefined) {
-      shape = kShapes[g.shape](this.fine);
+      shape = kShapes[g.shape](this.fine, this.scene.quads);
     } else {
       const m = this.scene.meshes[g.mesh], packed = this.scene.doc.array(m.position), n = packed.length / 3;
       const position = new Float32Array(4 * n), small = this.scene.doc.array(m.normal), normal = new Float32Array(3 * n);
@@ -357,6 +363,7 @@ class Drawing {
     gl.uniform4fv(program.at.u_light, values);
     gl.uniform1i(program.at.u_lights, lights.length);
     gl.uniform1i(program.at.u_shadow, 4);
+    gl.uniform1i(program.at.u_shadows, shadows && shadows.views.length > 0 ? 1 : 0);
     if (shadows && shadows.views.length > 0) this.shadowMaps.set(view, shadows.views);
     gl.uniform1f(program.at.u_ambient, lights.length ? 0 : 0.3);
   }

@@ -1,8 +1,35 @@
 // What the graphics processor computes: instances of a mesh by their links' poses, light as OpenGL's fixed function gives
 // it (The OpenGL Graphics System, version 2.1, section 2.14.1), textures as MuJoCo lays them on.
 
+/** What a light gives at a point, from the eye, with a normal of length 1. */
+const kLight = `
+uniform int u_lights;
+uniform vec4 u_light[48];                  // position, directional; direction, cosine of the cone; attenuation, exponent; colours
+uniform float u_ambient;
+vec3 light_of(int i, vec3 at, vec3 normal, vec3 rgb, vec4 material) {
+  vec4 place = u_light[6 * i], axis = u_light[6 * i + 1], fading = u_light[6 * i + 2];
+  vec3 to_light = -axis.xyz;
+  float strength = 1.0;
+  if (place.w == 0.0) {
+    vec3 way = place.xyz - at;
+    float away = max(length(way), 1e-10);
+    to_light = way / away;
+    strength = 1.0 / (fading.x + away * (fading.y + away * fading.z));
+    if (axis.w >= -1.0) {
+      float along = -dot(to_light, axis.xyz);
+      strength *= along >= axis.w ? pow(max(along, 0.0), fading.w) : 0.0;
+    }
+  }
+  float facing = max(dot(normal, to_light), 0.0), shine = 0.0;
+  if (material.y > 0.0 && facing > 0.0)
+    shine = pow(max(dot(normal, normalize(to_light - normalize(at))), 0.0), max(material.z, 1e-3)) * material.y;
+  return strength * ((u_light[6 * i + 3].rgb + facing * u_light[6 * i + 4].rgb) * rgb + shine * u_light[6 * i + 5].rgb);
+}`;
+
 const kVertexShader = `#version 300 es
 precision highp float;
+precision highp int;
+${kLight}
 layout(location = 0) in vec4 a_position;   // w: moved along z by so many of i_pos.w, for a capsule's ends
 layout(location = 1) in vec3 a_normal;
 layout(location = 2) in vec2 a_texcoord;
@@ -26,6 +53,7 @@ out vec2 v_texcoord;
 flat out vec4 v_rgba, v_material, v_scale, v_size;
 flat out vec2 v_offset;
 flat out float v_picked, v_behind;
+out vec3 v_lit;                            // of boxes: light is computed at corners and blended between, as MuJoCo has it
 flat out uint v_number;
 uniform int u_geoms;
 vec3 turned(vec4 q, vec3 v) {
@@ -54,6 +82,12 @@ void main() {
   v_material = i_material, v_scale = i_scale, v_size = i_size, v_offset = i_offset.xy;
   v_size.z = i_size.w == 3.0 ? i_pos.w : i_size.z;
   v_picked = u_picked.z > 0.0 && u_picked.x == i_number.x && u_picked.y == i_number.y ? 1.0 : 0.0;
+  v_lit = vec3(0);
+  if (i_size.w == 6.0) {
+    vec3 normal = normalize(v_normal), sum = i_rgba.rgb * (i_material.x + u_ambient);
+    for (int i = 0; i < u_lights; ++i) sum += light_of(i, v_world, normal, i_rgba.rgb, i_material);
+    v_lit = clamp(sum, 0.0, 1.0);
+  }
   v_number = uint(int(i_number.y) * u_geoms + int(i_number.z) + 1);
   gl_Position = u_projection * vec4(u_turn * v_world, 1);
 }`;
@@ -61,15 +95,16 @@ void main() {
 const kFragmentShader = `#version 300 es
 precision highp float;
 precision highp int;
+${kLight}
 in vec3 v_world, v_normal, v_local;
 in vec2 v_texcoord;
 flat in vec4 v_rgba, v_material, v_scale, v_size;
 flat in vec2 v_offset;
 flat in float v_picked, v_behind;
+in vec3 v_lit;
+uniform int u_shadows;
 uniform float u_behind;                    // 1: only planes from behind are drawn, 0: all others
-uniform int u_lights, u_textured;          // 1: a picture, 2: a cube of six
-uniform vec4 u_light[48];                  // position, directional; direction, cosine of the cone; attenuation, exponent; colours
-uniform float u_ambient;
+uniform int u_textured;                    // 1: a picture, 2: a cube of six
 uniform sampler2D u_texture;
 uniform samplerCube u_cube;
 uniform sampler2D u_image;                 // what a mirror shows, as large as the picture
@@ -115,28 +150,15 @@ void main() {
   if (u_above.w < 1e29 && dot(u_above.xyz, v_world) < u_above.w) discard;
   vec3 normal = normalize(v_normal), rgb = v_rgba.rgb;
   vec3 sum = rgb * (v_material.x + u_ambient), shadowed = vec3(0);
-  vec3 to_eye = -normalize(v_world);
-  for (int i = 0; i < u_lights; ++i) {
-    vec4 place = u_light[6 * i], axis = u_light[6 * i + 1], fading = u_light[6 * i + 2];
-    vec3 to_light = -axis.xyz;
-    float strength = 1.0;
-    if (place.w == 0.0) {
-      vec3 way = place.xyz - v_world;
-      float away = max(length(way), 1e-10);
-      to_light = way / away;
-      strength = 1.0 / (fading.x + away * (fading.y + away * fading.z));
-      if (axis.w >= -1.0) {
-        float along = -dot(to_light, axis.xyz);
-        strength *= along >= axis.w ? pow(max(along, 0.0), fading.w) : 0.0;
-      }
+  if (v_size.w == 6.0 && u_shadows == 0) {
+    sum = v_lit;
+  } else {
+    for (int i = 0; i < u_lights; ++i) {
+      vec3 given = light_of(i, v_world, normal, rgb, v_material);
+      int layer = int(u_light[6 * i + 3].w);
+      if (layer == 0) sum += given;
+      else shadowed += lit(layer - 1, normal) * min(given, 1.0);
     }
-    float facing = max(dot(normal, to_light), 0.0), shine = 0.0;
-    if (v_material.y > 0.0 && facing > 0.0)
-      shine = pow(max(dot(normal, normalize(to_light + to_eye)), 0.0), max(v_material.z, 1e-3)) * v_material.y;
-    vec3 given = strength * ((u_light[6 * i + 3].rgb + facing * u_light[6 * i + 4].rgb) * rgb + shine * u_light[6 * i + 5].rgb);
-    int layer = int(u_light[6 * i + 3].w);
-    if (layer == 0) sum += given;
-    else shadowed += lit(layer - 1, normal) * min(given, 1.0);
   }
   vec4 texel = vec4(1);
   int mapping = int(v_material.w);
