@@ -11,6 +11,8 @@
 #define COHORT_KERNEL __host__ __device__ __noinline__
 /// A part of a search over shapes, worth a call of its own: few threads of a warp come there at a time.
 #define COHORT_SEARCH __host__ __device__ __noinline__
+/// After the parameters of a lambda that is part of its caller.
+#define COHORT_INLINED
 #else
 #define COHORT_DEVICE
 #define COHORT_SEARCH
@@ -18,4 +20,5 @@
 #define COHORT_LANE inline __attribute__((always_inline))
 /// A stage: worth a call of its own, so that it is compiled once per lane type.
 #define COHORT_KERNEL __attribute__((noinline))
+#define COHORT_INLINED __attribute__((always_inline))
 #endif

@@ -164,7 +164,7 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
       add(hessian + triangle(dofs[at.row], 0), at.row, at.column, times(J, t));
     });
   } else {
-    one<L>([&] {
+    one<L>([&]() COHORT_INLINED {
       int a = 0;
       for (; a + 1 < n; a += 2) {
         V t1[kDim], t2[kDim], J[kDim];
