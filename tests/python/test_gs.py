@@ -153,7 +153,7 @@ class Genesis(unittest.TestCase):
 
         creeps = slid()
         self.assertGreater(creeps, 1e-3)
-        self.assertLess(abs(slid(noslip_iterations=20, noslip_tolerance=0.0)), 0.1 * creeps)
+        self.assertLess(abs(slid(noslip_iterations=20, noslip_tolerance=0.0)), 0.25 * creeps)
         self.assertLess(abs(slid(impratio=100.0, friction_cone=gs.friction_cone.elliptic)), 0.5 * creeps)
         with self.assertRaisesRegex(Exception, "noslip_iterations is -1"):
             slid(noslip_iterations=-1)
@@ -166,7 +166,7 @@ class Genesis(unittest.TestCase):
         with self.assertLogs("cohort.gs", level="WARNING") as said:
             for _ in range(4096):
                 scene.step()
-        self.assertRegex("".join(said.output), r"300 m out .* after 4096 timesteps it may be .* m off")
+        self.assertRegex("".join(said.output), r"300[.]\d+ m out .* after 4096 timesteps it may be .* m off")
 
     def test_cameras_draw_each_environment_and_record(self):
         scene = gs.Scene(vis_options=gs.options.VisOptions(env_separate_rigid=True), show_viewer=False)
