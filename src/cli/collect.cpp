@@ -31,8 +31,9 @@ int run_collect(const std::vector<std::string>& words) {
   CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
   CollectArguments arguments;
   record::RecordingSettings& recording = arguments.recording;
-  app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
-      ->required();
+  std::string task_name;
+  app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value");
+  app.add_option("--task", task_name, "the same");
   app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, NAME.hdf5, or NAME (lerobot)")
       ->capture_default_str();
   app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
@@ -72,13 +73,16 @@ int run_collect(const std::vector<std::string>& words) {
       });
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  arguments.task.take_words(1);
+  task_name = take_task(arguments.task.words, task_name);
+  if (task_name.empty())
+    throw UsageError("episodes of which task? `cohort collect pick-and-place`; `cohort tasks` lists them");
+  arguments.task.take_words(0);
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
   if (only_checks_words()) return 0;
   const auto group = join_ranks(arguments.task.settings.threads);
   Actors actors({arguments.policy}, arguments.task);
   actors.choose_pictures(arguments.task);
-  const auto task = arguments.task.make(arguments.task.words.front());
+  const auto task = arguments.task.make(task_name);
   std::optional<eval::EpisodePages> pages;
   if (!arguments.html.empty() && (!group || group->rank() == 0)) pages.emplace(*task);
   const NamedActor actor = std::move(actors.for_task(*task, arguments.task).front());

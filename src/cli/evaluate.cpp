@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -169,7 +170,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   std::string video_folder, video_size = "256", video_groups;
   std::optional<int> video_successes, video_failures;
   app.add_option("words", arguments.task.words,
-                 "settings of the task, and of policies those that need no other weights, e.g. "
+                 "a task, as --task, and runs or checkpoints, as --policy; settings of the task, and of policies those that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
   app.add_option("--task", arguments.name,
                  "as `cohort tasks` lists them, or a task file; else the one that the policy has learnt in");
@@ -210,11 +211,18 @@ int run_evaluate(const std::vector<std::string>& words) {
                "of a task's file: with what its `play` changes, as play=true; else the episodes are those of training");
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   if (!arguments.html.empty() && !arguments.benchmark.empty())
     throw UsageError("--html is of one task's episodes: it does not go with --benchmark");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   if (play) arguments.task.words.emplace_back("play=true");
+  // A folder is who is to do it.
+  std::vector<std::string>& free_words = arguments.task.words;
+  const auto folders =
+      std::stable_partition(free_words.begin(), free_words.end(), [](const std::string& w) { return !fs::is_directory(w); });
+  std::move(folders, free_words.end(), std::back_inserter(arguments.policies));
+  free_words.erase(folders, free_words.end());
+  arguments.name = take_task(free_words, arguments.name);
+  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   arguments.task.take_words(0);
   reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");

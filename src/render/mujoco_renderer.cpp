@@ -114,6 +114,14 @@ class MujocoRenderer final : public Renderer {
       const float* const rgba = looks->of(sim::Look::kGeomRgba, env);
       std::copy_n(rgba, looks->size(sim::Look::kGeomRgba), m.geom_rgba);
     }
+    const auto take = [&](sim::Look look, mjtNum* to) {
+      if (looks->has(look)) std::copy_n(looks->of(look, env), looks->size(look), to);
+      return looks->has(look);
+    };
+    const bool moved = take(sim::Look::kGeomPos, m.geom_pos), turned = take(sim::Look::kGeomQuat, m.geom_quat);
+    // A frame that coincided with its link's need not do so any more.
+    if (moved || turned) std::fill_n(m.geom_sameframe, m.ngeom, static_cast<mjtByte>(mjSAMEFRAME_NONE));
+    take(sim::Look::kGeomSize, m.geom_size);
     for (int i = 0; i < m.nlight; ++i) {
       const sim::VisualLight light = own_light(model().lights[at(i)], *looks, i, env);
       std::copy_n(light.pos.begin(), 3, m.light_pos + 3 * i), std::copy_n(light.pos0.begin(), 3, m.light_pos0 + 3 * i);

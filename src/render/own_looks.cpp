@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "sim/index.h"
 
@@ -43,6 +44,22 @@ std::array<double, 4> product(const std::array<double, 4>& a, const std::array<d
 
 }  // namespace
 
+sim::VisualGeom own_geom(const sim::VisualGeom& geom, const sim::Looks& looks, int env) {
+  sim::VisualGeom own = geom;
+  if (geom.id < 0) return own;
+  const auto take_row = [&](Look look, auto& to) {
+    if (!looks.has(look)) return;
+    const float* const from = looks.of(look, env) + static_cast<int>(to.size()) * geom.id;
+    for (std::size_t k = 0; k < to.size(); ++k)
+      to[k] = static_cast<typename std::remove_reference_t<decltype(to)>::value_type>(from[k]);
+  };
+  take_row(Look::kGeomRgba, own.rgba);
+  take_row(Look::kGeomPos, own.pos);
+  take_row(Look::kGeomQuat, own.quat);
+  take_row(Look::kGeomSize, own.size);
+  return own;
+}
+
 sim::VisualCamera own_camera(const sim::VisualCamera& camera, const sim::Looks& looks, int index, int env) {
   sim::VisualCamera own = camera;
   if (looks.has(Look::kCameraPos))
@@ -76,11 +93,16 @@ sim::VisualLight own_light(const sim::VisualLight& light, const sim::Looks& look
 const SceneRecord& OwnLooks::of(const TracedScene& scene, const sim::VisualModel& model, const sim::Looks& looks,
                                 int env) {
   record_ = scene.record();
-  if (looks.has(Look::kGeomRgba)) {
+  const bool moved = looks.has(Look::kGeomPos) || looks.has(Look::kGeomQuat) || looks.has(Look::kGeomSize);
+  if (moved || looks.has(Look::kGeomRgba)) {
     geoms_.assign(record_.geom, record_.geom + record_.geoms);
-    const float* const rgba = looks.of(Look::kGeomRgba, env);
-    for (std::size_t i = 0; i < geoms_.size(); ++i)
-      if (const int id = model.geoms[at(scene.sources()[i])].id; id >= 0) set_colour(geoms_[i].record, rgba + 4 * id);
+    for (std::size_t i = 0; i < geoms_.size(); ++i) {
+      const sim::VisualGeom& geom = model.geoms[at(scene.sources()[i])];
+      if (geom.id < 0) continue;
+      const sim::VisualGeom own = own_geom(geom, looks, env);
+      if (moved) scene.place(model, own, geoms_[i]);
+      if (looks.has(Look::kGeomRgba)) set_colour(geoms_[i].record, own.rgba.data());
+    }
     record_.geom = geoms_.data();
   }
   lights_.clear();

@@ -20,6 +20,8 @@ class OwnLooks {
   std::vector<LightSource> lights_;
 };
 
+/// A model's geom as the environment has it: place, orientation, size and colour.
+sim::VisualGeom own_geom(const sim::VisualGeom& geom, const sim::Looks& looks, int env);
 /// The model's camera `index` as the environment has it.
 sim::VisualCamera own_camera(const sim::VisualCamera& camera, const sim::Looks& looks, int index, int env);
 /// The model's light `index` likewise.

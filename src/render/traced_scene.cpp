@@ -40,6 +40,22 @@ void set_grid(const sim::VisualModel& m, const sim::VisualGeom& g, std::size_t a
   to.step[axis] = 2 * increment;
 }
 
+/// Half sizes of the box around a geom that is no mesh.
+Vec3 half_sizes(const sim::VisualGeom& geom) {
+  switch (geom.shape) {
+    case sim::VisualShape::kSphere:
+      return {geom.size[0], geom.size[0], geom.size[0]};
+    case sim::VisualShape::kCapsule:
+      return {geom.size[0], geom.size[0], geom.size[0] + geom.size[1]};
+    case sim::VisualShape::kCylinder:
+      return {geom.size[0], geom.size[0], geom.size[1]};
+    case sim::VisualShape::kPlane:
+      return {geom.size[0], geom.size[1], 0};
+    default:
+      return geom.size;
+  }
+}
+
 }  // namespace
 
 TracedScene::TracedScene(const sim::VisualModel& model, const RendererSettings& settings) {
@@ -124,8 +140,6 @@ void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom
   GeomRecord t{};
   InstanceRecord& r = t.record;
   t.link = geom.link;
-  const Mat3 rot = rotation_of(geom.quat);
-  std::copy(geom.pos.begin(), geom.pos.end(), t.pos), std::copy(rot.begin(), rot.end(), t.rot);
   r.shape = static_cast<int>(geom.shape == sim::VisualShape::kHeightField ? sim::VisualShape::kMesh : geom.shape);
   r.id = geom.id;
   r.casts_shadow = geom.casts_shadow;
@@ -134,47 +148,14 @@ void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom
   if (geom.material >= 0) material = model.materials[at(geom.material)];
   r.emission = material.emission, r.specular = material.specular, r.exponent = material.shininess * 128;
   r.reflectance = material.reflectance;
-  Vec3 half = geom.size;
-  switch (geom.shape) {
-    case sim::VisualShape::kSphere:
-      half = {geom.size[0], geom.size[0], geom.size[0]};
-      break;
-    case sim::VisualShape::kCapsule:
-      half = {geom.size[0], geom.size[0], geom.size[0] + geom.size[1]};
-      break;
-    case sim::VisualShape::kCylinder:
-      half = {geom.size[0], geom.size[0], geom.size[1]};
-      break;
-    case sim::VisualShape::kPlane:
-      half = {geom.size[0], geom.size[1], 0};
-      t.endless = geom.size[0] <= 0 || geom.size[1] <= 0;
-      set_grid(model, geom, 0, t), set_grid(model, geom, 1, t);
-      break;
-    default:
-      break;
-  }
-  const bool round = geom.shape == sim::VisualShape::kSphere || geom.shape == sim::VisualShape::kEllipsoid ||
-                     geom.shape == sim::VisualShape::kBox || geom.shape == sim::VisualShape::kPlane;
-  for (std::size_t k = 0; k < 3; ++k) {
-    r.size[k] = f32(round ? half[k] : geom.size[k]);
-    t.low[k] = -half[k], t.high[k] = half[k];
-  }
   if (r.shape == static_cast<int>(sim::VisualShape::kMesh)) {
     r.mesh = mesh_of(model, geom, settings.culling);
     if (r.mesh->blocks == 0) return;
-    for (std::size_t k = 0; k < 3; ++k) {
-      t.low[k] = static_cast<double>(r.mesh->low[k]), t.high[k] = static_cast<double>(r.mesh->high[k]);
-    }
-  } else if (geom.shape != sim::VisualShape::kPlane && !(half[0] > 0 && half[1] > 0 && half[2] > 0)) {
-    return;  // without extent
+  } else if (geom.shape != sim::VisualShape::kPlane) {
+    const Vec3 half = half_sizes(geom);
+    if (!(half[0] > 0 && half[1] > 0 && half[2] > 0)) return;  // without extent
   }
-  double square = 0;
-  for (std::size_t k = 0; k < 3; ++k) {
-    const double far = std::max(std::abs(t.low[k]), std::abs(t.high[k]));
-    square += far * far;
-  }
-  t.radius = std::sqrt(square);
-  set_texture(model, geom, r);
+  place(model, geom, t);
   const int number = static_cast<int>(geoms_.size());
   const bool mirrors = geom.shape == sim::VisualShape::kPlane || geom.shape == sim::VisualShape::kBox;
   if (settings.reflections && record_.mirror < 0 && mirrors && !r.transparent && r.reflectance > 0)
@@ -183,6 +164,35 @@ void TracedScene::add(const sim::VisualModel& model, const sim::VisualGeom& geom
   if (record_.haze_plane < 0 && geom.shape == sim::VisualShape::kPlane && both_endless) record_.haze_plane = number;
   geoms_.push_back(t);
   sources_.push_back(static_cast<int>(&geom - model.geoms.data()));
+}
+
+void TracedScene::place(const sim::VisualModel& model, const sim::VisualGeom& geom, GeomRecord& t) const {
+  InstanceRecord& r = t.record;
+  const Mat3 rot = rotation_of(geom.quat);
+  std::copy(geom.pos.begin(), geom.pos.end(), t.pos), std::copy(rot.begin(), rot.end(), t.rot);
+  const Vec3 half = half_sizes(geom);
+  if (geom.shape == sim::VisualShape::kPlane) {
+    t.endless = geom.size[0] <= 0 || geom.size[1] <= 0;
+    set_grid(model, geom, 0, t), set_grid(model, geom, 1, t);
+  }
+  const bool round = geom.shape == sim::VisualShape::kSphere || geom.shape == sim::VisualShape::kEllipsoid ||
+                     geom.shape == sim::VisualShape::kBox || geom.shape == sim::VisualShape::kPlane;
+  for (std::size_t k = 0; k < 3; ++k) {
+    r.size[k] = f32(round ? half[k] : geom.size[k]);
+    t.low[k] = -half[k], t.high[k] = half[k];
+  }
+  if (r.shape == static_cast<int>(sim::VisualShape::kMesh)) {
+    for (std::size_t k = 0; k < 3; ++k) {
+      t.low[k] = static_cast<double>(r.mesh->low[k]), t.high[k] = static_cast<double>(r.mesh->high[k]);
+    }
+  }
+  double square = 0;
+  for (std::size_t k = 0; k < 3; ++k) {
+    const double far = std::max(std::abs(t.low[k]), std::abs(t.high[k]));
+    square += far * far;
+  }
+  t.radius = std::sqrt(square);
+  set_texture(model, geom, r);
 }
 
 /// OpenGL's texture coordinates as MuJoCo's settexture (render_gl3.c) makes them, from points in the geom's frame.

@@ -24,6 +24,8 @@ class TracedScene {
   const SceneRecord& record() const { return record_; }
   /// Of each of its geoms, the place in VisualModel::geoms.
   const std::vector<int>& sources() const { return sources_; }
+  /// Gives the record of a geom of the model that is in the scene another place, orientation and size: what `geom` has.
+  void place(const sim::VisualModel& model, const sim::VisualGeom& geom, GeomRecord& record) const;
   /// Of each of its lights, the place in VisualModel::lights.
   const std::vector<int>& light_sources() const { return light_sources_; }
   /// What its pointers lead to. Of meshes that nothing shows there is none, and their records are empty.

@@ -1,7 +1,6 @@
 #include "rl/ppo.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -15,23 +14,13 @@
 #include "parallel/single_device.h"
 #include "rl/fused_losses.h"
 #include "rl/gaussian.h"
+#include "rl/minibatch_step.h"
 #include "tensors/processor.h"
 
 namespace cohort::rl {
 namespace {
 
-constexpr double kLowestRate = 1e-5, kHighestRate = 1e-2;  // of the adaptive schedule, as rsl_rl's
-constexpr std::int64_t kLeastPicked = 1 << 14;             // numbers that are worth a thread
-
-/// As torch.nn.utils.clip_grad_norm_; returns the norm before.
-double clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& parameter : parameters)
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2).item<double>();
-  if (norm > max_norm) at::_foreach_mul_(gradients, max_norm / (norm + 1e-6));
-  return norm;
-}
+constexpr std::int64_t kLeastPicked = 1 << 14;  // numbers that are worth a thread
 
 train::OptimizerSettings adam() {
   train::OptimizerSettings settings;
@@ -143,6 +132,9 @@ void Ppo::FusedNetwork::backward(const at::Tensor& gradient) {
 
 Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& options)
     : networks_(networks),
+      parameters_(networks.parameters()),
+      actor_parameters_(networks.actor_parameters()),
+      critic_parameters_(networks.critic_parameters()),
       settings_(settings),
       own_strategy_(options.strategy ? nullptr : on_one_device(networks)),
       strategy_(options.strategy ? *options.strategy : *own_strategy_),
@@ -162,14 +154,6 @@ Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& o
 
 void Ppo::weights_changed() {
   strategy_.parameters_changed();
-}
-
-void Ppo::adapt_learning_rate(double kl) {
-  if (settings_.schedule != "adaptive") return;
-  if (kl > 2 * settings_.desired_kl)
-    learning_rate_ = std::max(kLowestRate, learning_rate_ / 1.5);
-  else if (kl > 0 && kl < settings_.desired_kl / 2)
-    learning_rate_ = std::min(kHighestRate, learning_rate_ * 1.5);
 }
 
 at::Tensor Ppo::entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
@@ -198,6 +182,11 @@ at::Tensor Ppo::figures_of(const ActorCritic& networks, const Minibatch& batch, 
 
 /// Each device computes the loss of its part of this process's minibatch; the strategy averages the gradients.
 at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
+  if (fused_actor_ &&
+      strategy_.world_size() == 1) {  // Nobody to average with: no graph is needed to hand gradients on.
+    for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+    return fused_backward(batch, old_log_std).to(at::kDouble);
+  }
   parallel::Batch samples;
   for (const auto& [name, field] : kFields)
     if ((batch.*field).defined()) samples.add(name, batch.*field);
@@ -224,14 +213,17 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
       },
       {});
   at::Tensor sum;
-  for (const auto& [first, share] : figures) sum = sum.defined() ? sum + share.cpu() : share.cpu();
+  for (const auto& [first, share] : figures) {
+    const at::Tensor here = share.to(old_log_std.device());
+    sum = sum.defined() ? sum + here : here;
+  }
   sum = sum.to(at::kDouble);
   strategy_.mean_over_ranks(sum);
   return sum;
 }
 
-/// The networks compute outside of autograd; so do the losses of Gaussian actions.
-at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+/// The networks compute outside of autograd; so do the losses of Gaussian actions. Returns the figures.
+at::Tensor Ppo::fused_backward(const Minibatch& batch, const at::Tensor& old_log_std) {
   const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
   const at::Tensor mean = fused_actor_->forward(networks_.for_actor(batch.observations),
                                                 layers_first(batch.actor_memory), batch.keep),
@@ -259,12 +251,16 @@ at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_
   fused_actor_->backward(losses.d_mean);
   fused_critic_->backward(losses.d_value.unsqueeze(-1));
   networks_.log_std().mutable_grad() = losses.d_log_std;
-  // Taken away again: autograd hands them on, so that the strategy sees each parameter's gradient come.
-  std::vector<at::Tensor> parameters = networks_.parameters();
+  return losses.figures;
+}
+
+/// Figures whose first has a graph: autograd hands the gradients on, so that the strategy sees each parameter's come.
+at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+  const at::Tensor figures = fused_backward(batch, old_log_std);
   KnownGradients gradients;
-  for (const at::Tensor& parameter : parameters)
+  for (const at::Tensor& parameter : parameters_)
     gradients.of_parameters.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
-  return GiveGradients::apply(losses.figures, at::TensorList(parameters), gradients);
+  return GiveGradients::apply(figures, at::TensorList(parameters_), gradients);
 }
 
 /// All of a rollout, as the networks see it.
@@ -318,33 +314,37 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
                networks_.recurrent() ? "environments" : "transitions", settings_.num_mini_batches);
   const at::Tensor old_log_std = rollout.log_std.clone();
   if (precision_ != train::Precision::kFp32) compute_old_again(all, old_log_std, size);
-  const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
-  PpoLosses total;
-  for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
-    const at::Tensor permutation = order(epoch).to(all.actions.device());
+  const at::Device device = all.actions.device();
+  std::vector<at::Tensor> passes;
+  for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) passes.push_back(order(epoch));
+  const at::Tensor orders = at::stack(passes).to(device);
+  const MinibatchSteps::Parts parts{settings_, optimizer_, actor_parameters_, critic_parameters_};
+  const auto steps = fused_actor_ ? MinibatchSteps::at_once(parts, learning_rate_)
+                                  : MinibatchSteps::on_device(parts, learning_rate_, device);
+  bool sound = true;
+  for (int epoch = 0; epoch < settings_.num_learning_epochs && sound; ++epoch) {
     for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
-      const at::Tensor figures = backward(pick(all, permutation.narrow(0, batch * size, size)), old_log_std);
-      const auto* figure = figures.const_data_ptr<double>();
-      const double loss = figure[0], surrogate = figure[1], values = figure[2], entropy = figure[3];
-      total.kl = figure[4];
-      const double actor_norm = clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm);
-      const double critic_norm = clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm);
-      if (!std::isfinite(loss) || !std::isfinite(actor_norm) || !std::isfinite(critic_norm)) {
-        total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
-                                loss, surrogate, values, actor_norm, critic_norm);
-        return total;
-      }
-      adapt_learning_rate(total.kl);
-      optimizer_.step(learning_rate_);
+      const at::Tensor rows = orders.select(0, epoch).narrow(0, batch * size, size);
+      sound = steps->step(backward(pick(all, rows), old_log_std));
+      if (!sound) break;
       if (ema_) ema_->update();
       weights_changed();
-      total.loss += loss * share;
-      total.surrogate += surrogate * share;
-      total.value += values * share;
-      total.entropy += entropy * share;
-      total.actor_norm += actor_norm * share;
-      total.critic_norm += critic_norm * share;
     }
+  }
+  const UpdateFigures found = steps->figures();
+  learning_rate_ = found.learning_rate;
+  PpoLosses total{.surrogate = found.mean[kSurrogate],
+                  .value = found.mean[kValue],
+                  .entropy = found.mean[kEntropy],
+                  .loss = found.mean[kLoss],
+                  .kl = found.last_kl,
+                  .actor_norm = found.mean[kActorNorm],
+                  .critic_norm = found.mean[kCriticNorm],
+                  .diverged = {}};
+  if (found.diverged) {
+    total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
+                            found.bad[kLoss], found.bad[kSurrogate], found.bad[kValue], found.bad[kActorNorm],
+                            found.bad[kCriticNorm]);
   }
   return total;
 }

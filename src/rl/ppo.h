@@ -41,7 +41,7 @@ struct PpoLosses {
   double loss = 0;  ///< what was lowered: surrogate + value_loss_coef value - entropy_coef entropy
   double kl = 0;    ///< of the last minibatch: how far the policy has gone
   double actor_norm = 0, critic_norm = 0;  ///< of the gradients, before clipping
-  /// What was not finite; then the update ended there, and the weights are no good. Empty: all is well.
+  /// What was not finite; then nothing was changed from there on, and the weights are no good. Empty: all is well.
   std::string diverged;
 };
 
@@ -95,14 +95,15 @@ class Ppo {
                         const at::Tensor& value, const at::Tensor& old_log_std) const;
   /// Fills the gradients, the means over devices and processes; gives the figures, likewise, (5) float64.
   at::Tensor backward(const Minibatch& batch, const at::Tensor& old_log_std);
-  /// figures_of() without autograd's operations.
+  /// Adds to the gradients without autograd; gives the figures, (5) without a graph.
+  at::Tensor fused_backward(const Minibatch& batch, const at::Tensor& old_log_std);
+  /// figures_of() by fused_backward().
   at::Tensor fused_figures(const Minibatch& batch, const at::Tensor& old_log_std);
   at::Tensor entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
                         const at::Tensor& mean) const;
   Minibatch whole(const Rollout& rollout) const;
   Minibatch pick(const Minibatch& all, const at::Tensor& rows) const;
   at::Tensor pick(const at::Tensor& x, const at::Tensor& rows) const;
-  void adapt_learning_rate(double kl);
 
   /// Actor or critic, computed outside of autograd.
   struct FusedNetwork {
@@ -117,6 +118,8 @@ class Ppo {
   };
 
   ActorCritic& networks_;
+  /// Listed once: walking the modules takes longer than the step of a small network.
+  const std::vector<at::Tensor> parameters_, actor_parameters_, critic_parameters_;
   PpoSettings settings_;
   std::unique_ptr<parallel::Strategy> own_strategy_;
   parallel::Strategy& strategy_;

@@ -24,17 +24,23 @@ FieldSet set_of(std::span<const Field> step_leaves) {
 
 const char* parameter_name(Parameter parameter) {
   constexpr const char* kNames[] = {
-      "link_mass",        "geom_friction",   "dof_armature", "dof_damping",         "actuator_gain",
-      "actuator_bias",    "link_com",        "link_inertia", "link_inertia_quat",   "gravity",
-      "dof_frictionloss", "joint_stiffness", "joint_range",  "actuator_force_range"};
+      "link_mass",   "geom_friction",        "dof_armature",      "dof_damping", "actuator_gain",    "actuator_bias",
+      "link_com",    "link_inertia",         "link_inertia_quat", "gravity",     "dof_frictionloss", "joint_stiffness",
+      "joint_range", "actuator_force_range", "geom_pos",          "geom_quat",   "geom_size"};
   static_assert(std::size(kNames) == kParameterCount);
   return kNames[static_cast<int>(parameter)];
 }
 
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value) {
-  constexpr Parameter kSigned[] = {Parameter::kActuatorGain,      Parameter::kActuatorBias,    Parameter::kLinkCom,
-                                   Parameter::kGravity,           Parameter::kLinkInertiaQuat, Parameter::kJointRange,
-                                   Parameter::kActuatorForceRange};
+  constexpr Parameter kSigned[] = {Parameter::kActuatorGain,
+                                   Parameter::kActuatorBias,
+                                   Parameter::kLinkCom,
+                                   Parameter::kGravity,
+                                   Parameter::kLinkInertiaQuat,
+                                   Parameter::kJointRange,
+                                   Parameter::kActuatorForceRange,
+                                   Parameter::kGeomPos,
+                                   Parameter::kGeomQuat};
   const bool gain = std::find(std::begin(kSigned), std::end(kSigned), parameter) != std::end(kSigned);
   COHORT_THROW_UNLESS(std::isfinite(value) && (gain || value >= 0),
                       "environment {} has impossible parameters: {}[{}] = {}, which is {}", env,
@@ -61,6 +67,30 @@ void check_masses(const ModelInfo& info, std::int64_t env, const std::function<d
                         "environment {} has impossible parameters: link {} (`{}`) moves, and neither it nor what is "
                         "fixed to it has a mass above zero",
                         env, k, info.links[k].name);
+  }
+}
+
+void check_geom(const ModelInfo& info, Parameter parameter, std::int64_t env, int geom, const float* own) {
+  const GeomInfo& g = info.geoms[static_cast<std::size_t>(geom)];
+  if (parameter == Parameter::kGeomQuat) {
+    const float square = own[0] * own[0] + own[1] * own[1] + own[2] * own[2] + own[3] * own[3];
+    COHORT_THROW_UNLESS(std::abs(square - 1) < 1e-3f,
+                        "environment {} has impossible parameters: geom_quat of geom {} (`{}`) has the squared length "
+                        "{}, and 1 is needed",
+                        env, geom, g.name, square);
+    return;
+  }
+  const int count = size_count(g.type);
+  COHORT_THROW_UNLESS(count > 0,
+                      "environment {} has impossible parameters: geom_size of geom {} (`{}`) is another than the "
+                      "model's, and its shape is a {}: spheres, capsules, ellipsoids, cylinders and boxes have a size "
+                      "of their own",
+                      env, geom, g.name, g.type);
+  for (int i = 0; i < count; ++i) {
+    COHORT_THROW_UNLESS(own[i] > 0,
+                        "environment {} has impossible parameters: geom_size[{}] of geom {} (`{}`), a {}, is {}, and "
+                        "more than zero is needed",
+                        env, i, geom, g.name, g.type, own[i]);
   }
 }
 

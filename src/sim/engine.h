@@ -37,6 +37,10 @@ void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, f
 /// env.
 void check_masses(const ModelInfo& info, std::int64_t env, const std::function<double(int)>& mass);
 
+/// Throws Error, naming the geom, for kGeomSize and kGeomQuat that its shape cannot have. own: (3) or (4), other than the
+/// model's.
+void check_geom(const ModelInfo& info, Parameter parameter, std::int64_t env, int geom, const float* own);
+
 /// Bytes of an engine, known before anything is allocated.
 struct MemoryPlan {
   struct Part {

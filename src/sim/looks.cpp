@@ -8,9 +8,9 @@
 namespace cohort::sim {
 
 const char* look_name(Look look) {
-  constexpr const char* kNames[kLookCount] = {"geom_rgba",     "camera_pos",    "camera_turn",
-                                              "camera_fovy",   "light_pos",     "light_dir",
-                                              "light_ambient", "light_diffuse", "light_specular"};
+  constexpr const char* kNames[kLookCount] = {"geom_rgba",      "camera_pos", "camera_turn",   "camera_fovy",
+                                              "light_pos",      "light_dir",  "light_ambient", "light_diffuse",
+                                              "light_specular", "geom_pos",   "geom_quat",     "geom_size"};
   return kNames[static_cast<int>(look)];
 }
 
@@ -21,8 +21,13 @@ std::vector<float> Looks::model_values(Look look) const {
   const auto add = [&](const auto& numbers) {
     for (const auto x : numbers) all.push_back(static_cast<float>(x));
   };
-  for (const VisualGeom& geom : model_->geoms)
-    if (look == Look::kGeomRgba && geom.id >= 0) add(geom.rgba);
+  for (const VisualGeom& geom : model_->geoms) {
+    if (geom.id < 0) continue;
+    if (look == Look::kGeomRgba) add(geom.rgba);
+    if (look == Look::kGeomPos) add(geom.pos);
+    if (look == Look::kGeomQuat) add(geom.quat);
+    if (look == Look::kGeomSize) add(geom.size);
+  }
   for (const VisualCamera& camera : model_->cameras) {
     const bool com = camera.tracking == VisualTracking::kTrackCom,
                follows = com || camera.tracking == VisualTracking::kTrack;
@@ -43,9 +48,16 @@ std::vector<float> Looks::model_values(Look look) const {
 }
 
 int Looks::size(Look look) const {
+  const auto geoms = [this] {
+    return static_cast<int>(std::ranges::count_if(model_->geoms, [](const VisualGeom& g) { return g.id >= 0; }));
+  };
   switch (look) {
     case Look::kGeomRgba:
-      return 4 * static_cast<int>(std::ranges::count_if(model_->geoms, [](const VisualGeom& g) { return g.id >= 0; }));
+    case Look::kGeomQuat:
+      return 4 * geoms();
+    case Look::kGeomPos:
+    case Look::kGeomSize:
+      return 3 * geoms();
     case Look::kCameraFovy:
       return static_cast<int>(model_->cameras.size());
     case Look::kCameraPos:

@@ -1,4 +1,4 @@
-/// What is seen of environments and differs between them: colours of geoms, cameras and lights. A renderer draws each
+/// What is seen of environments and differs between them: geoms and their colours, cameras and lights. A renderer draws each
 /// environment with its own; physics knows nothing of it. In host memory, whichever engine and device the scene has.
 ///
 ///   ArrayView rgba = scene.looks().values(sim::Look::kGeomRgba);   // (n_envs, geoms * 4), the model's where nobody wrote
@@ -26,8 +26,12 @@ enum class Look : int {
   kLightAmbient,   ///< (lights * 3) red, green, blue
   kLightDiffuse,   ///< (lights * 3)
   kLightSpecular,  ///< (lights * 3)
+  /// What Parameter::kGeomPos, kGeomQuat and kGeomSize are for the engine, for who draws: who writes there writes here.
+  kGeomPos,   ///< (geoms * 3) m, in the link's frame
+  kGeomQuat,  ///< (geoms * 4) unit w x y z, likewise
+  kGeomSize,  ///< (geoms * 3) m, MuJoCo's geom_size
 };
-inline constexpr int kLookCount = 9;
+inline constexpr int kLookCount = 12;
 /// "geom_rgba"
 const char* look_name(Look look);
 

@@ -74,6 +74,8 @@ struct Model {
   /// (nlink, 10) likewise: centre of mass (m) and axes of inertia (w x y z) in the link's frame, moments (kg m^2)
   std::vector<float> link_inertial;
   std::vector<float> geom_friction;  ///< (geoms of the file, 3): what environments may change
+  /// (geoms of the file, 10) likewise: position (m) and orientation (w x y z) in the link's frame, size (m)
+  std::vector<float> geom_frame;
   std::vector<float> qpos0, qpos_spring;
 
   /// Valid as long as this model is neither changed nor moved.

@@ -76,6 +76,7 @@ void for_each_array(F f) {
   f(ModelArray<int>{"fluid_link", &M::fluid_link, nullptr, &V::nfluid});
   f(ModelArray<float>{"link_inertial", &M::link_inertial, nullptr, &V::nlink, 10});
   f(ModelArray<float>{"geom_friction", &M::geom_friction, nullptr, &V::nfilegeom, 3});
+  f(ModelArray<float>{"geom_frame", &M::geom_frame, nullptr, &V::nfilegeom, 10});
 }
 
 }  // namespace cohort::sim

@@ -27,6 +27,12 @@ int find_named(const std::vector<T>& items, const std::string& wanted, const cha
 
 }  // namespace
 
+int size_count(const std::string& shape) {
+  if (shape == "sphere") return 1;
+  if (shape == "capsule" || shape == "cylinder") return 2;
+  return shape == "ellipsoid" || shape == "box" ? 3 : 0;
+}
+
 int ModelInfo::link(const std::string& wanted) const {
   return find_named(links, wanted, "link");
 }

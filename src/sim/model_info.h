@@ -61,6 +61,9 @@ struct GeomInfo {
   std::string type;
   int link = 0;
 };
+/// How many numbers of GeomInfo::type's size count, which may be others in each environment; 0: of planes, meshes and
+/// height fields none may.
+int size_count(const std::string& shape);
 /// A frame on a link.
 struct SiteInfo {
   std::string name;

@@ -60,8 +60,13 @@ enum class Parameter : int {
   kJointStiffness,      ///< (njnt) N/m, N m/rad; batched engine: of hinges and slides
   kJointRange,          ///< (njnt * 2) rad, m: lower and upper limit; of joints that have limits in the model
   kActuatorForceRange,  ///< (nactuator * 2) N, N m: before the gear; of actuators that have one in the model
+  /// (ngeom * 3) m and (ngeom * 4) unit w x y z, in the link's frame. Inertia stays; so do sensors of a geom's frame and
+  /// tendons that wrap around a geom.
+  kGeomPos,
+  kGeomQuat,
+  kGeomSize,  ///< (ngeom * 3) m, MuJoCo's geom_size; of spheres, capsules, ellipsoids, cylinders, boxes. Inertia stays
 };
-inline constexpr int kParameterCount = 14;
+inline constexpr int kParameterCount = 17;
 
 /// s. MuJoCo takes smaller numbers for zero (mjMINVAL).
 inline constexpr double kLeastTimestep = 1e-15;

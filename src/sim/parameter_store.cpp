@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "sim/cpu/freed_memory.h"
+#include "sim/shape_bounds.h"
 
 namespace cohort::sim {
 
@@ -14,11 +15,15 @@ namespace {
 
 /// MuJoCo's lengths of gainprm and biasprm.
 constexpr int kGainLength = 10;
-constexpr Parameter kAll[kParameterCount] = {
-    Parameter::kLinkMass,        Parameter::kGeomFriction,      Parameter::kDofArmature,     Parameter::kDofDamping,
-    Parameter::kActuatorGain,    Parameter::kActuatorBias,      Parameter::kLinkCom,         Parameter::kLinkInertia,
-    Parameter::kLinkInertiaQuat, Parameter::kGravity,           Parameter::kDofFrictionloss, Parameter::kJointStiffness,
-    Parameter::kJointRange,      Parameter::kActuatorForceRange};
+constexpr Parameter kAll[kParameterCount] = {Parameter::kLinkMass,        Parameter::kGeomFriction,
+                                             Parameter::kDofArmature,     Parameter::kDofDamping,
+                                             Parameter::kActuatorGain,    Parameter::kActuatorBias,
+                                             Parameter::kLinkCom,         Parameter::kLinkInertia,
+                                             Parameter::kLinkInertiaQuat, Parameter::kGravity,
+                                             Parameter::kDofFrictionloss, Parameter::kJointStiffness,
+                                             Parameter::kJointRange,      Parameter::kActuatorForceRange,
+                                             Parameter::kGeomPos,         Parameter::kGeomQuat,
+                                             Parameter::kGeomSize};
 constexpr int kBit[kParameterCount] = {kVariesMass,
                                        kVariesFriction,
                                        kVariesArmature,
@@ -32,9 +37,14 @@ constexpr int kBit[kParameterCount] = {kVariesMass,
                                        kVariesLoss,
                                        kVariesStiffness,
                                        kVariesLimits,
-                                       kVariesForces};
+                                       kVariesForces,
+                                       kVariesGeoms,
+                                       kVariesGeoms,
+                                       kVariesGeoms | kVariesSizes};
 /// Values of a link in Model::link_inertial, and where its parts begin.
 constexpr std::size_t kInertial = 10, kInertialQuat = 3, kInertialMoments = 7;
+/// Values of a geom in Model::geom_frame, and where its parts begin.
+constexpr std::size_t kFrame = 10, kFrameQuat = 3, kFrameSize = 7;
 /// Parameters that the kernels read as they are written.
 bool is_read_directly(Parameter p) {
   return p == Parameter::kDofArmature || p == Parameter::kDofDamping || p == Parameter::kGravity ||
@@ -85,6 +95,11 @@ int ParameterStore::size(const Model& model, Parameter parameter) {
       return 2 * static_cast<int>(model.info.joints.size());
     case Parameter::kActuatorForceRange:
       return 2 * m.nact;
+    case Parameter::kGeomPos:
+    case Parameter::kGeomSize:
+      return 3 * m.nfilegeom;
+    case Parameter::kGeomQuat:
+      return 4 * m.nfilegeom;
   }
   return 0;
 }
@@ -133,6 +148,12 @@ float ParameterStore::defaults(Parameter parameter, int i) const {
       const ActuatorRecord& a = model_.actuator[k / 2];
       return k % 2 == 0 ? a.force_lower : a.force_upper;
     }
+    case Parameter::kGeomPos:
+      return model_.geom_frame[kFrame * (k / 3) + k % 3];
+    case Parameter::kGeomQuat:
+      return model_.geom_frame[kFrame * (k / 4) + kFrameQuat + k % 4];
+    case Parameter::kGeomSize:
+      return model_.geom_frame[kFrame * (k / 3) + kFrameSize + k % 3];
   }
   return 0;
 }
@@ -216,6 +237,7 @@ double ParameterStore::bytes_for_kernels(const ModelView& m, int varies) {
   if (varies & kVariesStiffness) values += m.njnt;
   if (varies & kVariesLimits) values += 2.0 * m.nlimit;
   if (varies & kVariesForces) values += 2.0 * m.nact;
+  if (varies & kVariesGeoms) values += double{kGeomValues} * (m.ngeom + m.nray);
   return sizeof(float) * values;
 }
 
@@ -249,9 +271,25 @@ void ParameterStore::check(Parameter parameter, const LaneValues& v, std::span<c
       }
     }
   }
+  if (parameter == Parameter::kGeomSize || parameter == Parameter::kGeomQuat) check_geoms(parameter, v, envs);
   if (parameter != Parameter::kLinkMass) return;
   for (const std::int32_t e : envs) {
     check_masses(model_.info, e, [&](int link) { return static_cast<double>(at(v, link, e)); });
+  }
+}
+
+void ParameterStore::check_geoms(Parameter parameter, const LaneValues& v, std::span<const std::int32_t> envs) const {
+  const int width = parameter == Parameter::kGeomQuat ? 4 : 3;
+  for (int g = 0; g < model_.sizes.nfilegeom; ++g) {
+    for (const std::int32_t e : envs) {
+      float own[4];
+      bool as_model = true;
+      for (int i = 0; i < width; ++i) {
+        own[i] = at(v, width * g + i, e);
+        as_model = as_model && own[i] == defaults(parameter, width * g + i);
+      }
+      if (!as_model) check_geom(model_.info, parameter, e, g, own);
+    }
   }
 }
 
@@ -494,6 +532,62 @@ void ParameterStore::limits(std::span<const std::int32_t> envs) {
   }
 }
 
+void ParameterStore::geoms(std::span<const std::int32_t> envs) {
+  const ModelView& m = model_.sizes;
+  envs = resize(geom_, kGeomValues * (m.ngeom + m.nray), envs);
+  for (int k = 0; k < m.ngeom + m.nray; ++k) {
+    const GeomRecord& r =
+        k < m.ngeom ? model_.geom[static_cast<std::size_t>(k)] : model_.ray_geom[static_cast<std::size_t>(k - m.ngeom)];
+    const LinkRecord& link = model_.link[static_cast<std::size_t>(r.link)];
+    double link_quat[4], R[9];
+    for (int i = 0; i < 4; ++i) link_quat[i] = static_cast<double>(link.quat[i]);
+    rotation_of(link_quat, R);
+    for (const std::int32_t e : envs) {
+      // Without a change the model's own numbers, to the last bit.
+      float own[kGeomValues];
+      std::copy_n(r.pos, 3, own + kOwnPos), std::copy_n(r.rot, 9, own + kOwnRot);
+      std::copy_n(r.size, 3, own + kOwnSize), std::copy_n(r.box, 6, own + kOwnBox);
+      own[kOwnRadius] = r.radius;
+      const auto take = [&](Parameter parameter, int n, double* to) {
+        bool changed = false;
+        for (int i = 0; i < n; ++i) {
+          const float x = value(parameter, n * r.id + i, e);
+          changed = changed || x != defaults(parameter, n * r.id + i);
+          to[i] = static_cast<double>(x);
+        }
+        return changed;
+      };
+      double pos[3], q[4], size[3], turned[9];
+      if (take(Parameter::kGeomPos, 3, pos)) {
+        for (int i = 0; i < 3; ++i) {
+          own[kOwnPos + i] = static_cast<float>(static_cast<double>(link.pos[i]) + R[3 * i] * pos[0] +
+                                                R[3 * i + 1] * pos[1] + R[3 * i + 2] * pos[2]);
+        }
+      }
+      if (take(Parameter::kGeomQuat, 4, q)) {
+        const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+        for (double& x : q) x /= length;
+        rotation_of(q, turned);
+        for (int i = 0; i < 3; ++i) {
+          for (int j = 0; j < 3; ++j) {
+            own[kOwnRot + 3 * i + j] =
+                static_cast<float>(R[3 * i] * turned[j] + R[3 * i + 1] * turned[3 + j] + R[3 * i + 2] * turned[6 + j]);
+          }
+        }
+      }
+      if (take(Parameter::kGeomSize, 3, size)) {
+        const GeomBounds bounds = bounds_of_shape(r.shape, size);
+        for (int i = 0; i < 3; ++i) {
+          own[kOwnSize + i] = static_cast<float>(size[i]);
+          own[kOwnBox + i] = 0, own[kOwnBox + 3 + i] = static_cast<float>(bounds.half[i]);
+        }
+        own[kOwnRadius] = static_cast<float>(bounds.radius);
+      }
+      for (int i = 0; i < kGeomValues; ++i) at(geom_, kGeomValues * k + i, e) = own[i];
+    }
+  }
+}
+
 void ParameterStore::ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs) {
   const int rows = ratio_rows(view);
   envs = resize(ratio_, rows, envs);
@@ -586,6 +680,10 @@ void ParameterStore::commit(const ModelView& view, DataView& data, std::span<con
   if (bits & kVariesLimits) {
     limits(envs);
     data.limits = limit_.data();
+  }
+  if (bits & kVariesGeoms) {
+    geoms(envs);
+    data.geom_values = geom_.data();
   }
   if (bits & kVariesForces) data.force_limits = values_[index(Parameter::kActuatorForceRange)].data();
   if (bits & (kVariesMass | kVariesArmature)) ratios(view, data, envs);

@@ -97,6 +97,8 @@ class ParameterStore {
   void keep_only(const ParameterSet& kept);
   float defaults(Parameter parameter, int i) const;
   void check(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
+  /// Sizes and orientations of geoms that are other than the model's.
+  void check_geoms(Parameter parameter, const LaneValues& values, std::span<const std::int32_t> envs) const;
   /// Makes room for what the kernels read; the environments to work out: all of them where there was none.
   std::span<const std::int32_t> resize(LaneValues& v, int rows, std::span<const std::int32_t> envs);
   /// Of an environment's value, or the model's where environments have none of their own.
@@ -120,12 +122,13 @@ class ParameterStore {
   void losses(std::span<const std::int32_t> envs);
   void springs(std::span<const std::int32_t> envs);
   void limits(std::span<const std::int32_t> envs);
+  void geoms(std::span<const std::int32_t> envs);
   void ratios(const ModelView& view, DataView& data, std::span<const std::int32_t> envs);
 
   const Model& model_;
   int n_pad_;
   std::array<LaneValues, kParameterCount> values_;
-  LaneValues body_, pair_, actuator_, ratio_, centre_, loss_, stiffness_, limit_;
+  LaneValues body_, pair_, actuator_, ratio_, centre_, loss_, stiffness_, limit_, geom_;
   std::vector<std::vector<int>> body_links_;
   std::vector<std::int32_t> every_;  ///< 0 to n_pad_ - 1, once every() was asked for
   int committed_ = 0;                ///< varies() of the last commit

@@ -15,7 +15,7 @@ namespace cohort::sim {
 namespace {
 
 constexpr char kStateMagic[8] = {'C', 'O', 'H', 'O', 'R', 'T', 'S', 'T'};
-constexpr std::int32_t kStateVersion = 8;
+constexpr std::int32_t kStateVersion = 9;
 
 /// What stands before the engine's bytes in a state file.
 struct StateHeader {

@@ -300,6 +300,8 @@ void describe(config::Fields& fields, CsvSettings& s) {
   fields.add_choice("header", s.header, {"auto", "yes", "no"},
                     "whether the first line names the columns; auto: unless all its fields are numbers or dates");
   fields.add_choice("decimal", s.decimal, {".", ","}, "decimal mark of numbers");
+  fields.add_choice("thousands", s.thousands, {"none", ".", ",", "space", "apostrophe"},
+                    "what sets the thousands of numbers apart, as in 1.234,5");
   fields.add("comment", s.comment, "a line that starts with this character is skipped; empty = none");
   fields.add("columns", s.columns, "read only these columns, in this order; empty = all");
   fields.add("skip_columns", s.skip_columns, "leave these columns out");

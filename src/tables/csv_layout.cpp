@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "tables/grouped_number.h"
 #include "tables/number_text.h"
 
 namespace cohort::tables {
@@ -136,7 +137,12 @@ void refuse_what_is_no_text(const std::string& name, const Sample& sample) {
 
 bool is_number_in_any_notation(std::string_view text) {
   double ignored = 0;
-  return parse_number(text, '.', ignored) || parse_number(text, ',', ignored);
+  const auto is = [&](char decimal) {
+    return parse_number(text, decimal, ignored) || std::ranges::any_of(kThousands, [&](std::string_view thousands) {
+             return parse_grouped_number(text, decimal, thousands, ignored);
+           });
+  };
+  return is('.') || is(',');
 }
 
 /// How well a separator explains the sample; the better one compares greater.
@@ -344,6 +350,12 @@ bool is_missing_text(std::string_view text, const std::vector<std::string>& more
 CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
   CsvLayout layout;
   COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
+                      quoted_bytes(settings.decimal));
+  const bool known =
+      settings.thousands == "none" || std::ranges::find(kThousands, settings.thousands) != kThousands.end();
+  COHORT_THROW_UNLESS(known, "data.csv.thousands={} is neither none, ., ,, space nor apostrophe",
+                      quoted_bytes(settings.thousands));
+  COHORT_THROW_UNLESS(settings.thousands != settings.decimal, "data.csv.thousands and data.csv.decimal are both {}",
                       quoted_bytes(settings.decimal));
   COHORT_THROW_UNLESS(settings.comment.size() <= 1, "data.csv.comment={} is longer than one character",
                       quoted_bytes(settings.comment));

@@ -176,5 +176,42 @@ TEST(PpoOnDevice, ARolloutAsksNoTensorForANumberInAControlStep) {
   EXPECT_EQ(asked[0], asked[1]);
 }
 
+TEST(PpoOnDevice, AnUpdateAsksNoTensorForANumberInAMinibatch) {
+  // With the networks that a device has (elsewhere selu too is computed outside of the fused layers): more minibatches
+  // ask for numbers as often as few, and so do their copies to the host. Adam's kernel of a CPU reads its rate there.
+  static thread_local int in_adam;
+  static std::int64_t asked;
+  std::vector<std::int64_t> of_epochs;
+  for (const int epochs : {1, 4}) {
+    const auto task = make("cartpole.yaml", 16, false, {"horizon=3"});
+    PolicySettings policy = small_policy();
+    policy.activation = "selu";
+    PpoSettings ppo;
+    ppo.num_learning_epochs = epochs;
+    PpoRunner runner(*task, RunnerSettings{.seed = 3, .num_steps_per_env = 8}, ppo, policy);
+    in_adam = 0, asked = 0;
+    struct Leaves : at::ObserverContext {};
+    const at::CallbackHandle handle = at::addGlobalCallback(
+        at::RecordFunctionCallback(
+            [](const at::RecordFunction& of) -> std::unique_ptr<at::ObserverContext> {
+              const std::string name = of.name();
+              if (name == "aten::_fused_adam_") {
+                ++in_adam;
+                return std::make_unique<Leaves>();
+              }
+              if (in_adam == 0 && (name == "aten::_local_scalar_dense" || name == "aten::nonzero")) ++asked;
+              return nullptr;
+            },
+            [](const at::RecordFunction&, at::ObserverContext* adam) {
+              if (adam != nullptr) --in_adam;
+            })
+            .scopes({at::RecordScope::FUNCTION}));
+    runner.iterate();
+    at::removeCallback(handle);
+    of_epochs.push_back(asked);
+  }
+  EXPECT_EQ(of_epochs[0], of_epochs[1]);
+}
+
 }  // namespace
 }  // namespace cohort::rl

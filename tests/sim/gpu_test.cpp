@@ -298,6 +298,31 @@ TEST_F(SimOnGpu, ParametersOfTheEnvironmentsGiveTheScalarEnginesBits) {
   EXPECT_FALSE(same_bits(result[2], result[0])) << "the parameters have no effect";
 }
 
+TEST_F(SimOnGpu, GeomsOfTheEnvironmentsOwnGiveTheScalarEnginesBits) {
+  std::vector<float> result[3];
+  for (int way = 0; way < 3; ++way) {
+    Scene scene(options_on(way > 0));
+    scene.add_entity(model_of("pile.xml"));
+    scene.build(20);
+    if (way < 2) {
+      std::vector<std::int32_t> sizes;
+      for (std::size_t g = 0; g < scene.info().geoms.size(); ++g)
+        for (int i = 0; i < size_count(scene.info().geoms[g].type); ++i)
+          sizes.push_back(3 * static_cast<std::int32_t>(g) + i);
+      scene.randomize_parameter(Parameter::kGeomSize, 0.8, 1.2, {}, 0, Indices(sizes));
+      std::vector<float> pos;
+      for (int e = 0; e < scene.n_envs(); ++e)
+        for (const float x : scene.engine().model_values(Parameter::kGeomPos))
+          pos.push_back(x + 0.002f * static_cast<float>(e % 5));
+      scene.set_parameter(Parameter::kGeomPos, pos);
+    }
+    for (int s = 0; s < 60; ++s) scene.step();
+    result[way] = states(scene, 20);
+  }
+  EXPECT_TRUE(same_bits(result[1], result[0]));
+  EXPECT_FALSE(same_bits(result[2], result[0])) << "the geoms have no effect";
+}
+
 TEST_F(SimOnGpu, ASavedStateContinuesWithTheSameBits) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / format("cohort_gpu_{}.state", static_cast<int>(getpid()));

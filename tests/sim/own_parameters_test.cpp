@@ -22,7 +22,7 @@ std::string model_xml(const std::string& integrator, const std::string& cone) {
       <body name='thigh' pos='.15 0 0' euler='0 10 5'><joint name='hip' axis='0 1 0' damping='.2' armature='.01' range='-30 20' limited='true' stiffness='8' springref='20'/>
         <geom type='capsule' fromto='0 0 0 0 .02 -.2' size='.03' mass='1'/>
         <body name='shin' pos='0 .02 -.2'><joint name='knee' axis='0 1 0' damping='.1' armature='.02' frictionloss='.3'/>
-          <geom type='capsule' fromto='0 0 0 .01 0 -.2' size='.02' mass='.5'/><geom type='sphere' pos='0 0 -.2' size='.04' mass='.1' friction='.1 .005 .0001'/></body></body></body>
+          <geom type='capsule' fromto='0 0 0 .01 0 -.2' size='.02' mass='.5'/><geom type='ellipsoid' pos='0 0 -.2' size='.06 .05 .04' mass='.1' friction='.1 .005 .0001'/></body></body></body>
     <body name='upper' pos='1 0 1'><joint name='shoulder' axis='1 0 0' frictionloss='.5' range='-40 60' limited='true'/>
       <geom type='capsule' fromto='0 0 0 0 0 -.3' size='.03'/><site name='elbow' pos='0 0 -.3'/>
       <body name='fore' pos='0 0 -.3'><joint name='elbow' type='ball' damping='.02' range='0 70' limited='true'/>
@@ -58,6 +58,10 @@ float changed(Parameter p, float own, int env, std::size_t i) {
       return i < 3 ? own : own + 0.1f * step;  // the world has none
     case Parameter::kGravity:
       return own + 3 * step;
+    case Parameter::kGeomPos:
+      return own + 0.05f * step;
+    case Parameter::kGeomSize:
+      return i < 3 ? own : own * (1 + step);  // a plane keeps its own
     default:
       return own * (1 + step);
   }
@@ -68,8 +72,11 @@ void change(Scene& scene, Parameter p) {
   std::vector<float> values;
   for (int e = 0; e < kEnvs; ++e) {
     for (std::size_t i = 0; i < own.size(); ++i) values.push_back(changed(p, own[i], e, i));
-    if (p != Parameter::kLinkInertiaQuat) continue;
-    for (std::size_t k = 0; k < own.size() && e > 0; k += 4) {
+    if (p == Parameter::kGeomQuat) {  // scaled above
+      std::copy(own.begin(), own.end(), values.end() - static_cast<std::ptrdiff_t>(own.size()));
+    }
+    if (p != Parameter::kLinkInertiaQuat && p != Parameter::kGeomQuat) continue;
+    for (std::size_t k = p == Parameter::kGeomQuat ? 4 : 0; k < own.size() && e > 0; k += 4) {
       // Turned about x, y or z by what differs between environments and links.
       float* const q = values.data() + static_cast<std::size_t>(e) * own.size() + k;
       const float half = 0.4f * static_cast<float>(e % 4) + 0.1f * static_cast<float>(k / 4);

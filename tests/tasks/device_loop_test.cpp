@@ -60,6 +60,8 @@ events:
   push: {type: push_by_setting_velocity, interval_range_s: [0.05, 0.1], velocity_range: {x: [-0.5, 0.5]}}
   mass: {type: body_mass, links: ".*", operation: scale, ranges: [0.8, 1.2]}
   friction: {type: geom_friction, geoms: ".*", operation: scale, ranges: [0.5, 1.5]}
+  feet: {type: geom_size, links: ".*_shin", ranges: [0.8, 1.3]}
+  shift: {type: geom_pos, links: ".*_shin", operation: add, ranges: [-0.01, 0.01]}
   damping: {type: joint_damping, joints: ".*", operation: scale, ranges: [0.5, 2]}
   gusts: {type: apply_external_force_torque, links: ".*_shin", force_range: [-5, 5], mode: interval, interval_range_s: [0.04, 0.08]}
   encoder_bias: {bias_range: [-0.01, 0.01]}

@@ -233,6 +233,45 @@ TEST(Randomization, GainsKeepTheShapeOfTheirActuators) {
   EXPECT_EQ(values("motor_strength", strong, Parameter::kActuatorBias)[2], -3);
 }
 
+TEST(Randomization, AGeomsSizePlaceAndTurnAreThoseThatItsShapeHas) {
+  const sim::ModelInfo& info = model_info();
+  const auto values = [&](const char* kind, const char* event, Parameter p) {
+    return draw_one(read(kind, event, info), p, 3);
+  };
+  const auto first = [&](const char* geom, int width) { return static_cast<std::size_t>(width * info.geom(geom)); };
+  const std::vector<double> size =
+      values("geom_size", R"({"ranges": 2, "distribution": "constant"})", Parameter::kGeomSize);
+  EXPECT_NEAR(size[first("foot", 3)], 0.08, 1e-7);
+  EXPECT_NEAR(size[first("thigh", 3) + 1], 0.3, 1e-7) << "half the length of a capsule";
+  EXPECT_NEAR(size[first("trunk", 3) + 2], 0.1, 1e-7);
+  EXPECT_NEAR(size[first("ground", 3) + 2], 0.1, 1e-7) << "a plane keeps its own";
+  const std::vector<double> widths =
+      values("geom_size", R"({"geoms": ["trunk", "foot"], "axes": [2], "ranges": [3, 4], "operation": "abs"})",
+             Parameter::kGeomSize);
+  EXPECT_GE(widths[first("trunk", 3) + 2], 3);
+  EXPECT_NEAR(widths[first("foot", 3)], 0.04, 1e-7) << "a sphere has no third size";
+  const std::vector<double> pos =
+      values("geom_pos", R"({"geoms": "foot", "operation": "add", "ranges": {"x": [0.1, 0.2]}})", Parameter::kGeomPos);
+  EXPECT_GE(pos[first("foot", 3)], 0.1);
+  EXPECT_NEAR(pos[first("foot", 3) + 2], -0.3, 1e-7);
+  // Turned about the link's y by a right angle, then about its z: a box that looked along x looks along -z.
+  const std::vector<double> quat = values(
+      "geom_quat", R"({"geoms": "trunk", "pitch_range": 1.5707963, "yaw_range": 0.5, "distribution": "constant"})",
+      Parameter::kGeomQuat);
+  const double *q = quat.data() + first("trunk", 4), w = q[0], x = q[1], y = q[2], z = q[3];
+  EXPECT_NEAR(w * w + x * x + y * y + z * z, 1, 1e-6);
+  EXPECT_NEAR(2 * (x * z - w * y), -1, 1e-6);
+  const auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text << "\n lacks: " << part;
+  };
+  has(fault(R"({"type": "geom_size", "geoms": "ground", "ranges": [1, 2], "entity": ""})"),
+      "the geom 'ground' is a plane: geom_size is about spheres, capsules, ellipsoids, cylinders and boxes");
+  has(fault(R"({"type": "geom_size", "ranges": [-1, 2], "operation": "abs"})"),
+      "begin at -1: a size is more than zero");
+  has(fault(R"({"type": "geom_quat", "geoms": "foot"})"), "geom_quat needs roll_range, pitch_range or yaw_range");
+  has(fault(R"({"type": "geom_quat", "operation": "scale", "yaw_range": [0, 1]})"), "geom_quat's operation is none");
+}
+
 TEST(Randomization, TaskValuesAreNumbersOfEveryEnvironment) {
   std::unique_ptr<sim::Scene> scene = make_scene(5);
   const sim::ModelInfo& info = scene->info();
@@ -388,6 +427,8 @@ TEST(Randomization, ATaskOfAFileIsAFunctionOfItsSeedsAndIsSavedWhole) {
       "  action_delay: {delay_range: [0, 4]}\n  pseudo_inertia: {alpha_range: [-0.2, 0.2], t_range: [-0.02, 0.02]}\n"
       "  gravity: {ranges: [-0.5, 0.5]}\n  jnt_range: {operation: scale, ranges: [0.8, 1.1]}\n  effort_limits: "
       "{effort_limit_range: [0.7, 1]}\n"
+      "  geom_size: {ranges: [0.7, 1.3]}\n  geom_pos: {operation: add, ranges: [-0.02, 0.02]}\n"
+      "  geom_quat: {geoms: trunk, roll_range: [-0.3, 0.3], mode: interval, interval_range_s: [0.1, 0.2]}\n"
       "  dof_damping: {ranges: [0, 2], mode: interval, interval_range_s: [0.1, 0.2]}\n"
       "  apply_external_force_torque: {links: trunk, force_range: [-3, 3], mode: interval, interval_range_s: [0.1, "
       "0.3]}\n");

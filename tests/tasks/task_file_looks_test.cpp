@@ -30,6 +30,8 @@ struct Seen {
       diffuse{0.6f, 0.6f, 0.5f};
   std::array<double, 4> quat{0.8, 0.45, 0.15, 0.3};
   float fovy = 50;
+  std::array<float, 3> block{0, 0, 0}, size{0.2f, 0.1f, 0.15f};
+  std::array<float, 4> block_quat{1, 0, 0, 0};
 };
 
 template <class Numbers>
@@ -48,12 +50,12 @@ std::string model_with(const Seen& s) {
     <camera name="eye" pos="{3}" quat="{4}" fovy="{5:.17g}"/>
     <geom name="table" type="plane" size="2 2 0.1" material="wood"/>
     <body name="arm" pos="0 0 0.3"><joint name="turn" axis="0 0 1" range="-1 1"/>
-      <geom name="block" type="box" size="0.2 0.1 0.15" rgba="{6}" mass="1"/></body>
+      <geom name="block" type="box" size="{7}" pos="{8}" quat="{9}" rgba="{6}" mass="1"/></body>
   </worldbody>
   <actuator><position name="turn" joint="turn" kp="20" kv="5"/></actuator>
 </mujoco>)",
                 text_of(s.lamp), text_of(s.dir), text_of(s.diffuse), text_of(s.camera), text_of(s.quat),
-                static_cast<double>(s.fovy), text_of(s.rgba));
+                static_cast<double>(s.fovy), text_of(s.rgba), text_of(s.size), text_of(s.block), text_of(s.block_quat));
 }
 
 constexpr const char* kTask = R"yaml(
@@ -72,6 +74,9 @@ events:
   lamp_pos: {type: light_pos, lights: lamp, operation: add, ranges: {x: [-0.3, 0.3], z: [-0.3, 0.3]}}
   lamp_dir: {type: light_dir, operation: add, ranges: [-0.2, 0.2]}
   lamp: {type: light_diffuse, ranges: [0.2, 1]}
+  grows: {type: geom_size, geoms: block, ranges: {x: [0.7, 1.3], z: [0.7, 1.3]}}
+  moves: {type: geom_pos, geoms: block, operation: add, ranges: [-0.05, 0.05]}
+  leans: {type: geom_quat, geoms: block, roll_range: [-0.3, 0.3], yaw_range: [-0.3, 0.3]}
 )yaml";
 
 class TaskFileLooks : public ::testing::Test {
@@ -106,6 +111,9 @@ class TaskFileLooks : public ::testing::Test {
     sim::Looks& looks = dynamic_cast<SceneTask&>(task).scene().looks();
     Seen s;
     std::copy_n(looks.of(sim::Look::kGeomRgba, env) + 4, 4, s.rgba.begin());  // geom 1 of the file
+    std::copy_n(looks.of(sim::Look::kGeomSize, env) + 3, 3, s.size.begin());
+    std::copy_n(looks.of(sim::Look::kGeomPos, env) + 3, 3, s.block.begin());
+    std::copy_n(looks.of(sim::Look::kGeomQuat, env) + 4, 4, s.block_quat.begin());
     std::copy_n(looks.of(sim::Look::kCameraPos, env), 3, s.camera.begin());
     std::copy_n(looks.of(sim::Look::kLightPos, env), 3, s.lamp.begin());
     std::copy_n(looks.of(sim::Look::kLightDir, env), 3, s.dir.begin());
@@ -177,7 +185,9 @@ TEST_F(TaskFileLooks, EachKindChangesThePictureAndASeedGivesTheSameAgainElsewher
         "cam_pos, operation: add, ranges: [-0.2, 0.2]", "cam_quat, yaw_range: [-0.3, 0.3]",
         "cam_fovy, ranges: [30, 70]", "light_pos, operation: add, ranges: [-0.4, 0.4]",
         "light_dir, operation: add, ranges: [-0.4, 0.4]", "light_ambient, ranges: [0, 0.6]",
-        "light_diffuse, ranges: [0.1, 1]", "light_specular, ranges: [0, 1]"}) {
+        "light_diffuse, ranges: [0.1, 1]", "light_specular, ranges: [0, 1]",
+        "geom_size, geoms: block, ranges: [0.6, 1.5]", "geom_pos, geoms: block, operation: add, ranges: [-0.1, 0.1]",
+        "geom_quat, geoms: block, yaw_range: [-1, 1]"}) {
     const std::string events = format("events: {{look: {{type: {}}}}}\n", event);
     const auto task = make(events, 3), other = make(events, 5);
     begin(*task, 50);
@@ -233,6 +243,9 @@ TEST_F(TaskFileLooks, FaultsOfTheirsAreNamedWithARemedy) {
       {"geom_rgba", "ranges is missing: [low, high]"},
       {"geom_rgba, ranges: {4: [0, 1]}", "there is no axis 4: they are 0 to 3"},
       {"cam_pos, cameras: eys, ranges: [0, 1]", "no camera matches 'eys', did you mean 'eye'?"},
+      {"geom_size, geoms: table, ranges: [1, 2]", "the geom 'table' is a plane: geom_size is about spheres"},
+      {"geom_size, geoms: block, ranges: [0, 2]", "begin at 0: a size is more than zero"},
+      {"geom_quat, geoms: block", "geom_quat needs roll_range, pitch_range or yaw_range"},
       {"cam_quat", "cam_quat needs roll_range, pitch_range or yaw_range"},
       {"cam_quat, operation: scale, roll_range: [0, 1]", "cam_quat's operation is none"},
       {"light_pos, lights: lampe, ranges: [0, 1]", "no light matches 'lampe', did you mean 'lamp'?"},

@@ -685,6 +685,13 @@ observations: {policy: {joint_pos: {}}}
     return message_of([&] { make_task(file, {}); });
   };
   EXPECT_EQ(complaint(good), "");
+  write("cup.xml",
+        "<mujoco><asset><mesh name='cup' file='cup.stl'/></asset><worldbody><body name='cup'><freejoint/>"
+        "<geom type='mesh' mesh='cup'/></body></worldbody></mujoco>");
+  write("cup.urdf",
+        "<robot name='cup'><link name='cup'><inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1' "
+        "ixy='0' ixz='0' iyz='0'/></inertial><visual><geometry><mesh filename='lost/cup.obj'/></geometry>"
+        "</visual><collision><geometry><mesh filename='lost/cup.obj'/></geometry></collision></link></robot>");
   const struct {
     std::string text;
     const char* says;
@@ -707,6 +714,15 @@ observations: {policy: {joint_pos: {}}}
       {good + "rewrads: {}", "rewrads = {} is unknown here (is rewards meant?)"},
       {good + "cohort: 2", "the file is of version 2 of task files, and this Cohort knows 1"},
       {good + "observations: {}", "observations stands twice"},
+      {"scene: {robot: {mjcf: cup.xml}}", "holds no `cup.stl`; is `cup.xml` meant?"},
+      {"scene: {robot: {urdf: cup.urdf}}", "opening file 'lost/cup.obj'"},
+      {good + "scene: {robot: {mjcf: hopper.xml}, lid: {mesh: lid.stl}}", "scene stands twice"},
+      {"scene: {robot: {mjcf: hopper.xml}, lid: {mesh: lid.stl}}", "entity `lid`, mesh: there is no file `"},
+      {good + "rewards: {a: {formula: 'sensor(\"gyr\")[0]'}}",
+       "rewards.a.formula: at column 1 of `sensor(\"gyr\")[0]`: the model has no sensor named `gyr`"},
+      {"scene: {robot: {mjcf: hopper.xml}}\nactions: {joint_pos: {}}\nobservations: {policy: {builtin_sensor: "
+       "{sensor_name: imu}}}",
+       "the model has no sensor named `imu`"},
       {"scene: {robot: {mjcf: none.xml}}", "none.xml`; paths are relative to the task's file"},
       {"scene: {robot: {box: [1, 1]}}", "box needs 3 numbers: edge lengths, m"},
       {"scene: {robot: {}}", "says not what it is: one of mjcf, urdf"},

@@ -214,6 +214,7 @@ class CudaEngine final : public BatchedEngine {
     copy_parameter(9, host_data.stiffness, host.njnt, d.stiffness);
     copy_parameter(10, host_data.limits, 2 * host.nlimit, d.limits);
     copy_parameter(11, host_data.force_limits, 2 * host.nact, d.force_limits);
+    copy_parameter(12, host_data.geom_values, kGeomValues * (host.ngeom + host.nray), d.geom_values);
     copy_parameter(5, inertia ? host_data.weight_ratio : nullptr, ParameterStore::ratio_rows(host), d.weight_ratio);
     send_columns();
   }
@@ -419,7 +420,7 @@ class CudaEngine final : public BatchedEngine {
       workspace_, columns_memory_;
   std::size_t columns_bytes_ = 0;
   std::array<DeviceMemory, kFieldCount> fields_;
-  std::array<DeviceMemory, 12> own_;
+  std::array<DeviceMemory, 13> own_;
   std::array<Mirror, kFieldCount> mirrors_;
   cuda::Batch batch_{};
   cuda::Defaults defaults_{};

@@ -59,6 +59,8 @@ COHORT_KERNEL void load_parameters(const ModelView& m, const DataView& d, BlockE
   if (m.varies & kVariesStiffness) load_rows<L>(w.stiffness, d.stiffness, m.njnt, d.n_pad, envs);
   if (m.varies & kVariesLimits) load_rows<L>(w.limits, d.limits, 2 * m.nlimit, d.n_pad, envs);
   if (m.varies & kVariesForces) load_rows<L>(w.force_limits, d.force_limits, 2 * m.nact, d.n_pad, envs);
+  if (m.varies & kVariesGeoms)
+    load_rows<L>(w.geom_values, d.geom_values, kGeomValues * (m.ngeom + m.nray), d.n_pad, envs);
   if (inertia_varies(m)) load_rows<L>(w.weight_ratio, d.weight_ratio, ratio_layout(m).size, d.n_pad, envs);
 }
 

@@ -10,6 +10,7 @@
 #include "core/thread_team.h"
 #include "sim/host_memory.h"
 #include "sim/mujoco/handle.h"
+#include "sim/shape_bounds.h"
 
 namespace cohort::sim::mj {
 
@@ -98,6 +99,12 @@ ModelField field_of(const mjModel& m, Parameter parameter) {
       return {"jnt_range", m.jnt_range, 2 * m.njnt};
     case Parameter::kActuatorForceRange:
       return {"actuator_forcerange", m.actuator_forcerange, 2 * m.nactuator};
+    case Parameter::kGeomPos:
+      return {"geom_pos", m.geom_pos, 3 * m.ngeom};
+    case Parameter::kGeomQuat:
+      return {"geom_quat", m.geom_quat, 4 * m.ngeom};
+    case Parameter::kGeomSize:
+      return {"geom_size", m.geom_size, 3 * m.ngeom};
   }
   return {};
 }
@@ -110,6 +117,13 @@ bool changes_inertia(Parameter p) {
 /// Whether it moves frames that MuJoCo otherwise takes for those of bodies.
 bool moves_inertia(Parameter p) {
   return p == Parameter::kLinkCom || p == Parameter::kLinkInertiaQuat;
+}
+/// Whether it moves a frame that may have coincided with another one.
+bool moves_frames(Parameter p) {
+  return moves_inertia(p) || p == Parameter::kGeomPos || p == Parameter::kGeomQuat;
+}
+bool is_of_geoms(Parameter p) {
+  return p == Parameter::kGeomPos || p == Parameter::kGeomQuat || p == Parameter::kGeomSize;
 }
 /// mjModel's names of how frames are simplified (mjtSameFrame).
 constexpr const char* kSameFrames[] = {"body_sameframe", "geom_sameframe", "site_sameframe"};
@@ -136,7 +150,9 @@ double bytes_of(const mjModel& m, Parameter parameter) {
   const double own = sizeof(mjtNum) * static_cast<double>(field_of(m, parameter).count);
   // body_subtreemass
   if (parameter == Parameter::kLinkMass) return own + sizeof(mjtNum) * static_cast<double>(m.nbody);
-  return moves_inertia(parameter) ? own + static_cast<double>(m.nbody + m.ngeom + m.nsite) : own;
+  // geom_rbound, geom_aabb
+  if (parameter == Parameter::kGeomSize) return own + sizeof(mjtNum) * 7.0 * static_cast<double>(m.ngeom);
+  return moves_frames(parameter) ? own + static_cast<double>(m.nbody + m.ngeom + m.nsite) : own;
 }
 
 /// All but available_bytes.
@@ -301,9 +317,14 @@ class MujocoEngine final : public Engine {
         const std::int32_t e = rising.empty() ? k : rising[static_cast<std::size_t>(k)];
         const mjtNum* row = static_cast<const mjtNum*>(v.data) + e * v.strides[0];
         for (std::int64_t i = 0; i < v.shape[1]; ++i) check_parameter(which, e, i, static_cast<float>(row[i]));
+        if (which == Parameter::kGeomQuat || which == Parameter::kGeomSize) check_geoms(which, e, row);
         if (moves_inertia(which)) check_simple(which, e, row, v.shape[1] / model_->nbody);
         if (which == Parameter::kLinkMass) check_masses(info_, e, [&](int link) { return row[link]; });
       }
+    }
+    if (expanded_.test(static_cast<std::size_t>(Parameter::kGeomSize))) {
+      for (int k = 0; k < (rising.empty() ? n_ : static_cast<int>(rising.size())); ++k)
+        bound_geoms(rising.empty() ? k : rising[static_cast<std::size_t>(k)]);
     }
     const int failed = rising.empty() ? mjb_setConst(batch_.get(), nullptr, n_)
                                       : mjb_setConst(batch_.get(), rising.data(), static_cast<int>(rising.size()));
@@ -410,7 +431,7 @@ class MujocoEngine final : public Engine {
     const char* const name = field_of(*model_, parameter).name;
     void* data = mjb_expand(batch_.get(), name, &size, &element);
     COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", name);
-    if (moves_inertia(parameter) && !expanded_.test(static_cast<std::size_t>(parameter))) {
+    if (moves_frames(parameter) && !expanded_.test(static_cast<std::size_t>(parameter))) {
       // A frame that coincided with the one of an inertia need not do so any more.
       for (const char* const frames : kSameFrames) {
         int n = 0, bytes = 0;
@@ -420,8 +441,47 @@ class MujocoEngine final : public Engine {
           std::memset(flags, mjSAMEFRAME_NONE, static_cast<std::size_t>(n) * static_cast<std::size_t>(bytes * n_));
       }
     }
+    if (is_of_geoms(parameter) && !expanded_.test(static_cast<std::size_t>(parameter))) {
+      // MuJoCo's trees of the geoms' boxes are the model's.
+      int n = 0, bytes = 0;
+      auto* const flags = static_cast<int*>(mjb_expand(batch_.get(), "opt.disableflags", &n, &bytes));
+      COHORT_CHECK(flags != nullptr && n == 1 && bytes == sizeof(int), "MuJoCo does not expand opt.disableflags");
+      for (int e = 0; e < n_; ++e) flags[e] |= mjDSBL_MIDPHASE;
+    }
     expanded_.set(static_cast<std::size_t>(parameter));
     return rows(data, ElementType::kFloat64, n_, size, size);
+  }
+
+  void check_geoms(Parameter which, int env, const mjtNum* row) const {
+    const int width = which == Parameter::kGeomQuat ? 4 : 3;
+    for (int g = 0; g < model_->ngeom; ++g) {
+      float own[4];
+      bool as_model = true;
+      for (int i = 0; i < width; ++i) {
+        own[i] = static_cast<float>(row[width * g + i]);
+        as_model =
+            as_model && own[i] == static_cast<float>(model_value(which, static_cast<std::size_t>(width * g + i)));
+      }
+      if (!as_model) check_geom(info_, which, env, g, own);
+    }
+  }
+  /// Balls and boxes around geoms of a size of their own.
+  void bound_geoms(std::int32_t env) {
+    const ArrayView sizes = expand(Parameter::kGeomSize);
+    const auto row = [&](const char* name) {
+      int size = 0, element = 0;
+      void* const data = mjb_expand(batch_.get(), name, &size, &element);
+      COHORT_CHECK(data != nullptr || size == 0, "MuJoCo does not expand {}", name);
+      return static_cast<mjtNum*>(data) + static_cast<std::ptrdiff_t>(env) * size;
+    };
+    const mjtNum* const size = static_cast<const mjtNum*>(sizes.data) + env * sizes.strides[0];
+    mjtNum *const radius = row("geom_rbound"), *const box = row("geom_aabb");
+    for (int g = 0; g < model_->ngeom; ++g) {
+      const GeomBounds bounds = bounds_of_shape(model_->geom_type[g], size + 3 * g);
+      if (!(bounds.radius > 0)) continue;
+      radius[g] = bounds.radius;
+      for (int i = 0; i < 3; ++i) box[6 * g + 3 + i] = bounds.half[i];
+    }
   }
 
   /// MuJoCo keeps no entries of the inertia matrix for what a simplified link would need.

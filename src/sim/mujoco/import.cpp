@@ -26,6 +26,11 @@ Model Importer::run() {
   if (!off(mjDSBL_CONTACT) && !off(mjDSBL_CONSTRAINT)) contacts();
   if (!off(mjDSBL_EQUALITY) && !off(mjDSBL_CONSTRAINT)) equalities();
   for (int k = 0; k < 3 * m_.ngeom; ++k) out_.geom_friction.push_back(f32(m_.geom_friction[k]));
+  for (int g = 0; g < m_.ngeom; ++g) {
+    for (int k = 0; k < 3; ++k) out_.geom_frame.push_back(f32(m_.geom_pos[3 * g + k]));
+    for (int k = 0; k < 4; ++k) out_.geom_frame.push_back(f32(m_.geom_quat[4 * g + k]));
+    for (int k = 0; k < 3; ++k) out_.geom_frame.push_back(f32(m_.geom_size[3 * g + k]));
+  }
   for (int b = 0; b < m_.nbody; ++b) {
     for (int k = 0; k < 3; ++k) out_.link_inertial.push_back(f32(m_.body_ipos[3 * b + k]));
     for (int k = 0; k < 4; ++k) out_.link_inertial.push_back(f32(m_.body_iquat[4 * b + k]));

@@ -53,6 +53,12 @@ constexpr RandomizationKind kRandomizations[] = {
      "`bias_range`: what the joints' encoders show too much"},
     {"joint_default_pos", nullptr, "joints", "rad, m", RandomOperation::kAdd,
      "an offset of the default position that observations and actions are relative to"},
+    {"geom_size", nullptr, "geoms", "m", RandomOperation::kScale,
+     "size of spheres, capsules, ellipsoids, cylinders and boxes, as MuJoCo's geom_size (axes 0 to 2, those that the "
+     "shape has); mass and inertia stay"},
+    {"geom_pos", nullptr, "geoms", "m", RandomOperation::kAbs, "place of geoms in their links' frames, x y z"},
+    {"geom_quat", nullptr, "geoms", "rad", RandomOperation::kAdd,
+     "`roll_range`, `pitch_range`, `yaw_range`: geoms are turned about the axes of their links' frames"},
     {"geom_rgba", nullptr, "geoms", "1", RandomOperation::kAbs,
      "colour of geoms in pictures: red, green, blue, alpha (axes 0 to 3); an alpha of 0 in the model stays"},
     {"cam_pos", nullptr, "cameras", "m", RandomOperation::kAbs, "place of cameras in their links' frames, x y z"},
@@ -151,6 +157,12 @@ class Reader {
       COHORT_THROW_UNLESS(out_.operation == RandomOperation::kAdd,
                           "joint_default_pos is an offset: its operation is 'add'");
       task_values(TaskParameter::kJointDefault, "ranges");
+    } else if (kind == "geom_size") {
+      geom_size();
+    } else if (kind == "geom_pos") {
+      components(Parameter::kGeomPos, geoms(), 3, {0, 1, 2});
+    } else if (kind == "geom_quat") {
+      geom_turn();
     } else if (kind == "geom_rgba") {
       looks(sim::Look::kGeomRgba, geoms(), 4);
     } else if (kind == "cam_pos") {
@@ -442,6 +454,42 @@ class Reader {
     return all;
   }
 
+  void geom_size() {
+    const bool all = !s_.has("geoms") && !s_.has("links");
+    std::vector<int> targets = geoms();
+    const auto shape = [this](int g) { return info_.geoms[static_cast<std::size_t>(g)].type; };
+    if (all) std::erase_if(targets, [&](int g) { return sim::size_count(shape(g)) == 0; });
+    for (const int g : targets) {
+      COHORT_THROW_UNLESS(sim::size_count(shape(g)) > 0,
+                          "the geom '{}' is a {}: geom_size is about spheres, capsules, ellipsoids, cylinders and "
+                          "boxes; geom_pos and geom_quat move what has another shape",
+                          name_of(g), shape(g));
+    }
+    components(Parameter::kGeomSize, targets, 3, {0, 1, 2});
+    // What a shape does not have is not drawn.
+    std::erase_if(out_.writes, [&](const Write& w) { return w.item % 3 >= sim::size_count(shape(w.item / 3)); });
+    for (const Write& w : out_.writes) {
+      COHORT_THROW_UNLESS(out_.operation == RandomOperation::kAdd ||
+                              out_.distribution == RandomDistribution::kGaussian || w.range.low > 0,
+                          "ranges of geom_size begin at {}: a size is more than zero", w.range.low);
+    }
+  }
+
+  void geom_turn() {
+    need_operation({RandomOperation::kAdd}, "none: it turns geoms from where the model has them");
+    static constexpr const char* kAngles[] = {"roll_range", "pitch_range", "yaw_range"};
+    std::array<DrawRange, 3> ranges{};
+    bool any = false;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (!s_.has(kAngles[axis])) continue;
+      any = true, ranges[axis] = take_range(kAngles[axis]);
+    }
+    COHORT_THROW_UNLESS(any, "geom_quat needs roll_range, pitch_range or yaw_range, rad: [low, high]");
+    COHORT_THROW_UNLESS(out_.distribution != RandomDistribution::kLogUniform,
+                        "geom_quat's numbers are angles, around 0: uniform or gaussian are meant for them");
+    for (const int g : geoms()) out_.turns.push_back({.geom = g, .draw = draw_of(shared_, g, 0), .ranges = ranges});
+  }
+
   void pseudo_inertia() {
     need_operation({RandomOperation::kAbs}, "none: it multiplies what the model has");
     static constexpr const char* kNames[] = {"alpha", "d1", "d2", "d3", "s12", "s13", "s23", "t1", "t2", "t3"};
@@ -682,6 +730,15 @@ bool Randomization::Inertia::density_alone() const {
   return std::all_of(ranges.begin() + 1, ranges.end(), [](const DrawRange& r) { return r.low == 0 && r.high == 0; });
 }
 
+std::array<double, 4> turned_by(const std::array<double, 3>& rpy, const std::array<double, 4>& quat) {
+  const double cr = std::cos(rpy[0] / 2), sr = std::sin(rpy[0] / 2), cp = std::cos(rpy[1] / 2),
+               sp = std::sin(rpy[1] / 2), cy = std::cos(rpy[2] / 2), sy = std::sin(rpy[2] / 2);
+  const double w = cr * cp * cy + sr * sp * sy, x = sr * cp * cy - cr * sp * sy, y = cr * sp * cy + sr * cp * sy,
+               z = cr * cp * sy - sr * sp * cy;
+  return {w * quat[0] - x * quat[1] - y * quat[2] - z * quat[3], w * quat[1] + x * quat[0] + y * quat[3] - z * quat[2],
+          w * quat[2] - x * quat[3] + y * quat[0] + z * quat[1], w * quat[3] + x * quat[2] - y * quat[1] + z * quat[0]};
+}
+
 LinkInertia perturbed(const LinkInertia& inertia, const std::array<double, 10>& by) {
   const auto [w, x, y, z] = inertia.quat;
   const double R[3][3] = {{w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)},
@@ -773,6 +830,7 @@ std::vector<Parameter> parameters_of(std::span<const Randomization> randomizatio
       add(Parameter::kLinkMass), add(Parameter::kLinkInertia);
       if (!inertia.density_alone()) add(Parameter::kLinkCom), add(Parameter::kLinkInertiaQuat);
     }
+    if (!r.turns.empty()) add(Parameter::kGeomQuat);
   }
   return all;
 }

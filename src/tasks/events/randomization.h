@@ -68,6 +68,13 @@ struct Randomization {
     /// alpha alone: mass and inertia times e^(2 alpha), centre and axes stay.
     bool density_alone() const;
   };
+  /// A geom that is turned from where the model has it: roll about x, then pitch about y, then yaw about z of its link's
+  /// frame.
+  struct Turn {
+    int geom = 0;
+    std::uint64_t draw = 0;             ///< of roll; pitch and yaw follow
+    std::array<DrawRange, 3> ranges{};  ///< rad
+  };
   enum Mode { kReset, kInterval } mode = kReset;
   std::string name;  ///< of the event
   std::string kind;
@@ -76,6 +83,7 @@ struct Randomization {
   RandomDistribution distribution = RandomDistribution::kUniform;
   std::vector<Write> writes;
   std::vector<Inertia> inertias;
+  std::vector<Turn> turns;
 };
 
 /// A kind of randomisation, for messages and documentation.
@@ -108,6 +116,9 @@ struct LinkInertia {
 };
 /// The same after U J U' with alpha, d1 ... t3 as in Randomization::Inertia.
 LinkInertia perturbed(const LinkInertia& inertia, const std::array<double, 10>& by);
+
+/// w x y z of `quat` turned by roll, pitch and yaw (rad) as Randomization::Turn.
+std::array<double, 4> turned_by(const std::array<double, 3>& rpy, const std::array<double, 4>& quat);
 
 /// The parameters that environments need of their own (SceneOptions::parameters), each once.
 std::vector<sim::Parameter> parameters_of(std::span<const Randomization> randomizations);

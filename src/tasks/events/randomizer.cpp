@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -20,6 +21,20 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
+/// What is seen of a parameter.
+std::optional<sim::Look> look_of(sim::Parameter parameter) {
+  switch (parameter) {
+    case sim::Parameter::kGeomPos:
+      return sim::Look::kGeomPos;
+    case sim::Parameter::kGeomQuat:
+      return sim::Look::kGeomQuat;
+    case sim::Parameter::kGeomSize:
+      return sim::Look::kGeomSize;
+    default:
+      return std::nullopt;
+  }
+}
+
 double combined(RandomOperation operation, double base, double value) {
   if (operation == RandomOperation::kAdd) return base + value;
   return operation == RandomOperation::kScale ? base * value : value;
@@ -36,9 +51,13 @@ Randomizer::Randomizer(std::vector<Randomization> randomizations, sim::Scene& sc
     engine.parameter(p);
     own[at(static_cast<int>(p))] = engine.model_values(p);
     has_parameters_ = true;
+    if (const auto look = look_of(p)) {
+      scene_.looks().values(*look);
+      has_looks_ = true;
+    }
   }
   for (Randomization& r : randomizations) {
-    Prepared p{.what = std::move(r), .base = {}, .inertias = {}, .id = 0, .next = {}, .count = {}};
+    Prepared p{.what = std::move(r), .base = {}, .inertias = {}, .quats = {}, .id = 0, .next = {}, .count = {}};
     p.id = fnv1a(p.what.name) & 0xffffffff;
     for (const Randomization::Write& w : p.what.writes) {
       const bool parameter = w.place == Randomization::Write::kParameter;
@@ -68,6 +87,11 @@ Randomizer::Randomizer(std::vector<Randomization> randomizations, sim::Scene& sc
       for (int i = 0; i < 4; ++i) model.quat[at(i)] = value(sim::Parameter::kLinkInertiaQuat, 4, i);
       p.inertias.push_back(model);
     }
+    for (const Randomization::Turn& turn : p.what.turns) {
+      const std::vector<float>& model = own[at(static_cast<int>(sim::Parameter::kGeomQuat))];
+      std::array<double, 4>& quat = p.quats.emplace_back();
+      for (int i = 0; i < 4; ++i) quat[at(i)] = static_cast<double>(model.at(at(4 * turn.geom + i)));
+    }
     if (p.what.mode == Randomization::kInterval) {
       has_intervals_ = true;
       p.next.assign(n, 0), p.count.assign(n, 0);
@@ -88,6 +112,12 @@ void Randomizer::for_each_parameter(const Prepared& p, F f) {
     f(sim::Parameter::kLinkMass), f(sim::Parameter::kLinkInertia);
     if (!inertia.density_alone()) f(sim::Parameter::kLinkCom), f(sim::Parameter::kLinkInertiaQuat);
   }
+  if (!p.what.turns.empty()) f(sim::Parameter::kGeomQuat);
+}
+
+void Randomizer::set_parameter(sim::Parameter parameter, std::int32_t env, int item, double value) {
+  set_real_at(parameters_[at(static_cast<int>(parameter))], env, item, value);
+  if (const auto look = look_of(parameter)) set_look(*look, env, item, value);
 }
 
 void Randomizer::write_inertia(const Prepared& p, std::size_t k, std::int32_t env, const LinkInertia& value) {
@@ -121,13 +151,20 @@ void Randomizer::apply(const Prepared& p, std::int32_t env, std::uint64_t key, s
     }
     write_inertia(p, k, env, value);
   }
+  for (std::size_t k = 0; k < p.what.turns.size(); ++k) {
+    const Randomization::Turn& turn = p.what.turns[k];
+    std::array<double, 3> rpy;
+    for (std::size_t i = 0; i < 3; ++i) rpy[i] = draw_from(random, turn.draw + i, p.what.distribution, turn.ranges[i]);
+    const std::array<double, 4> quat = turned_by(rpy, p.quats[k]);
+    for (int i = 0; i < 4; ++i) set_parameter(sim::Parameter::kGeomQuat, env, 4 * turn.geom + i, quat[at(i)]);
+  }
   for (std::size_t k = 0; k < p.what.writes.size(); ++k) {
     const Randomization::Write& w = p.what.writes[k];
     double value = w.sign * draw_from(random, w.draw, p.what.distribution, w.range);
     if (w.whole) value = std::round(value);
     value = w.sign == 0 ? p.base[k] : combined(p.what.operation, p.base[k], value);
     if (w.place == Randomization::Write::kParameter) {
-      set_real_at(parameters_[at(w.which)], env, w.item, value);
+      set_parameter(static_cast<sim::Parameter>(w.which), env, w.item, value);
     } else if (w.place == Randomization::Write::kForce) {
       force_envs_.push_back(env), force_items_.push_back(w.item), force_values_.push_back(value);
     } else if (w.place == Randomization::Write::kLook) {
@@ -143,7 +180,7 @@ void Randomizer::set_look(sim::Look look, std::int32_t env, int item, double val
   constexpr double kLeastFovy = 1, kMostFovy = 179;  // degrees
   if (look == sim::Look::kCameraFovy) value = std::clamp(value, kLeastFovy, kMostFovy);
   if (look == sim::Look::kGeomRgba) value = std::clamp(value, 0.0, 1.0);
-  if (look >= sim::Look::kLightAmbient) value = std::max(value, 0.0);
+  if (look >= sim::Look::kLightAmbient && look <= sim::Look::kLightSpecular) value = std::max(value, 0.0);
   set_real_at(scene_.looks().values(look), env, item, value);
 }
 
@@ -169,12 +206,15 @@ void Randomizer::reset(std::span<const std::int32_t> envs, std::span<const std::
         for (std::size_t k = 0; k < p.what.writes.size(); ++k) {
           const Randomization::Write& w = p.what.writes[k];
           if (w.place == Randomization::Write::kParameter)
-            set_real_at(parameters_[at(w.which)], env, w.item, p.base[k]);
+            set_parameter(static_cast<sim::Parameter>(w.which), env, w.item, p.base[k]);
           if (w.place == Randomization::Write::kTask)
             set_real_at(task_values(static_cast<TaskParameter>(w.which)), env, w.item, 0);
           if (w.place == Randomization::Write::kLook) set_look(static_cast<sim::Look>(w.which), env, w.item, p.base[k]);
         }
         for (std::size_t k = 0; k < p.inertias.size(); ++k) write_inertia(p, k, env, p.inertias[k]);
+        for (std::size_t k = 0; k < p.quats.size(); ++k)
+          for (int c = 0; c < 4; ++c)
+            set_parameter(sim::Parameter::kGeomQuat, env, 4 * p.what.turns[k].geom + c, p.quats[k][at(c)]);
       }
     }
     for (const Prepared& p : all_)

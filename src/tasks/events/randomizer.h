@@ -47,9 +47,10 @@ class Randomizer {
  private:
   struct Prepared {
     Randomization what;
-    std::vector<double> base;           ///< of each write: the model's value
-    std::vector<LinkInertia> inertias;  ///< the model's, of each of what.inertias
-    std::uint64_t id = 0;               ///< of its streams
+    std::vector<double> base;                  ///< of each write: the model's value
+    std::vector<LinkInertia> inertias;         ///< the model's, of each of what.inertias
+    std::vector<std::array<double, 4>> quats;  ///< likewise, of each of what.turns
+    std::uint64_t id = 0;                      ///< of its streams
     /// Of kInterval, of each environment: control step of the next time, and how many there were.
     std::vector<std::int64_t> next, count;
   };
@@ -58,6 +59,8 @@ class Randomizer {
   template <class F>
   static void for_each_parameter(const Prepared& p, F f);
   void write_inertia(const Prepared& p, std::size_t k, std::int32_t env, const LinkInertia& value);
+  /// A parameter's value, and what is seen of it.
+  void set_parameter(sim::Parameter parameter, std::int32_t env, int item, double value);
   void put_forces();
   void set_look(sim::Look look, std::int32_t env, int item, double value);
   void apply(const Prepared& p, std::int32_t env, std::uint64_t key, std::int64_t count);

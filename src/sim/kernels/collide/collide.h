@@ -1,4 +1,4 @@
-/// Narrow phases over lanes: two shapes, at most four contacts. Everything is relative to the reference point of the
+/// Narrow phases over lanes: two shapes, at most four contacts. Sizes are numbers S of all lanes, or values of each. Everything is relative to the reference point of the
 /// second geom's tree. A lane without a contact gets a distance beyond the margin; its other numbers are finite and
 /// unused. Geometry as MuJoCo's primitive colliders define it, so that contact points and frames agree.
 #pragma once
@@ -52,8 +52,8 @@ COHORT_LANE void sphere_sphere(ContactPoint<V>& c, const V* p1, V r1, const V* p
 }
 
 /// c1 + c2 contacts of two capsules: one at the nearest points, or up to two where the axes are parallel.
-template <class V>
-COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, const float* size1, const float* size2) {
+template <class V, class S>
+COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, const S* size1, const S* size2) {
   const V one(1.0f), minus_one(-1.0f);
   V a1[3], a2[3], d[3];
   for (int i = 0; i < 3; ++i) {
@@ -105,8 +105,8 @@ COHORT_KERNEL void capsule_capsule(ContactPoint<V>* out, const PairPose<V>& p, c
 }
 
 /// The corners of a box below its centre, at most four, in MuJoCo's order.
-template <class V>
-COHORT_KERNEL void plane_box(ContactPoint<V>* out, const PairPose<V>& p, const float* size, V reach) {
+template <class V, class S>
+COHORT_KERNEL void plane_box(ContactPoint<V>* out, const PairPose<V>& p, const S* size, V reach) {
   V normal[3], d[3];
   for (int i = 0; i < 3; ++i) normal[i] = p.rot1[3 * i + 2], d[i] = p.pos2[i] - p.pos1[i];
   const V centre = dot3(d, normal);
@@ -116,8 +116,8 @@ COHORT_KERNEL void plane_box(ContactPoint<V>* out, const PairPose<V>& p, const f
     for (int i = 0; i < 3; ++i) out[k].pos[i] = out[k].hint[i] = V(0.0f), out[k].normal[i] = normal[i];
   }
   for (int corner = 0; corner < 8; ++corner) {
-    const float local[3] = {corner & 1 ? size[0] : -size[0], corner & 2 ? size[1] : -size[1],
-                            corner & 4 ? size[2] : -size[2]};
+    const S local[3] = {corner & 1 ? size[0] : -size[0], corner & 2 ? size[1] : -size[1],
+                        corner & 4 ? size[2] : -size[2]};
     V x[3];
     rotate(x, p.rot2, local);
     const V below = dot3(normal, x);

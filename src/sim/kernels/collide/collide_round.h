@@ -6,8 +6,8 @@
 namespace cohort::sim {
 
 /// A sphere and a box: along the shortest way, or out through the nearest face when the centre is inside.
-template <class V>
-COHORT_KERNEL void sphere_box(ContactPoint<V>& out, const PairPose<V>& p, float radius, const float* size) {
+template <class V, class S>
+COHORT_KERNEL void sphere_box(ContactPoint<V>& out, const PairPose<V>& p, S radius, const S* size) {
   const V zero(0.0f), one(1.0f), half(0.5f), r(radius);
   V c[3], d[3], inside[3];
   for (int i = 0; i < 3; ++i) d[i] = p.pos1[i] - p.pos2[i];
@@ -17,7 +17,7 @@ COHORT_KERNEL void sphere_box(ContactPoint<V>& out, const PairPose<V>& p, float 
   const auto outside = far > V(1e-12f);
   const V inverse = one / select(outside, far, one);
   // The nearest face: the lower ones first, as MuJoCo looks at them.
-  V closest(2 * (size[0] + size[1] + size[2])), normal[3] = {zero, zero, zero};
+  V closest(S(2.0f) * (size[0] + size[1] + size[2])), normal[3] = {zero, zero, zero};
   for (int k = 0; k < 6; ++k) {
     const V way = abs(V(k % 2 ? size[k / 2] : -size[k / 2]) - c[k / 2]);
     const auto nearer = way < closest;
@@ -38,8 +38,8 @@ COHORT_KERNEL void sphere_box(ContactPoint<V>& out, const PairPose<V>& p, float 
 }
 
 /// A sphere and a cylinder: with its side, a cap, or the rim.
-template <class V>
-COHORT_KERNEL void sphere_cylinder(ContactPoint<V>& out, const PairPose<V>& p, float radius, const float* size) {
+template <class V, class S>
+COHORT_KERNEL void sphere_cylinder(ContactPoint<V>& out, const PairPose<V>& p, S radius, const S* size) {
   const V zero(0.0f), one(1.0f), R(size[0]), height(size[1]);
   V axis[3], d[3], across[3];
   for (int i = 0; i < 3; ++i) axis[i] = p.rot2[3 * i + 2], d[i] = p.pos1[i] - p.pos2[i];
@@ -73,8 +73,8 @@ COHORT_KERNEL void sphere_cylinder(ContactPoint<V>& out, const PairPose<V>& p, f
 }
 
 /// A plane and the lowest point of an ellipsoid.
-template <class V>
-COHORT_KERNEL void plane_ellipsoid(ContactPoint<V>& out, const PairPose<V>& p, const float* size) {
+template <class V, class S>
+COHORT_KERNEL void plane_ellipsoid(ContactPoint<V>& out, const PairPose<V>& p, const S* size) {
   V normal[3], local[3], d[3];
   for (int i = 0; i < 3; ++i) normal[i] = p.rot1[3 * i + 2], out.hint[i] = V(0.0f);
   rotate_back(local, p.rot2, normal);
@@ -96,8 +96,8 @@ inline constexpr float kStandsFlat = 1e-3f;
 /// A plane and a cylinder: the lowest points of both rims, and two more on the lower rim; of one that stands flat, four
 /// points of the lower rim that turn with it: those that follow the lowest one would change with every small tilt, and
 /// it would not come to rest.
-template <class V>
-COHORT_KERNEL void plane_cylinder(ContactPoint<V>* out, const PairPose<V>& p, const float* size) {
+template <class V, class S>
+COHORT_KERNEL void plane_cylinder(ContactPoint<V>* out, const PairPose<V>& p, const S* size) {
   const V zero(0.0f), R(size[0]);
   V normal[3], axis[3], d[3], down[3], sideways[3];
   for (int i = 0; i < 3; ++i) {
@@ -136,9 +136,9 @@ COHORT_KERNEL void plane_cylinder(ContactPoint<V>* out, const PairPose<V>& p, co
 }
 
 /// All contacts of a pair; `reach` is margin + gap.
-template <class V>
-COHORT_KERNEL void narrow_phase(ContactPoint<V>* out, int kernel, const PairPose<V>& p, const float* size1,
-                                const float* size2, V reach) {
+template <class V, class S>
+COHORT_KERNEL void narrow_phase(ContactPoint<V>* out, int kernel, const PairPose<V>& p, const S* size1, const S* size2,
+                                V reach) {
   V axis[3], end[3], normal[3];
   switch (kernel) {
     case kPlaneSphere:

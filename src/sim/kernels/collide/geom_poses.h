@@ -1,6 +1,7 @@
 /// Where the geoms that may touch are, and boxes around those of each tree.
 #pragma once
 #include "sim/kernels/collide/collide.h"
+#include "sim/kernels/collide/own_geoms.h"
 #include "sim/kernels/lane/constraints.h"
 
 namespace cohort::sim {
@@ -10,6 +11,7 @@ namespace cohort::sim {
 template <class L>
 COHORT_KERNEL void geom_poses(const ModelView& m, Workspace<L>& w, Constraints<L>& c) {
   using V = typename L::V;
+  if (m.varies & kVariesGeoms) return own_geom_poses<L>(m, w, c);
   for (int k = 0; k < m.ngeom; ++k) {
     const GeomRecord& geom = m.geom[k];
     const auto pos = c.geom_pos + 3 * k, rot = c.geom_rot + 9 * k;

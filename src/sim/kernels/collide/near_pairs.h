@@ -2,6 +2,7 @@
 /// result, only who is looked at.
 #pragma once
 #include "sim/kernels/collide/collide.h"
+#include "sim/kernels/collide/own_geoms.h"
 #include "sim/kernels/lane/constraints.h"
 
 namespace cohort::sim {
@@ -116,12 +117,47 @@ COHORT_LANE unsigned long long near_in_run(const ModelView& m, const Constraints
   return still;
 }
 
+/// near_pairs() where environments have geoms of their own: bounds of runs and of round shapes are the model's, and count
+/// for nothing.
+template <class L>
+COHORT_KERNEL unsigned long long own_near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
+                                                int window, typename L::M* lanes) {
+  using V = typename L::V;
+  unsigned long long near = 0;
+  for (int r = m.pair_window[window]; r < m.pair_window[window + 1]; ++r) {
+    const PairRunRecord& run = m.pair_run[r];
+    const int at = run.first % kPairsAtOnce;
+    typename L::M* const own = L::kWidth > 1 ? lanes + at : lanes;
+    V shift[3];
+    tree_shift<L>(w, run.low, run.high, shift);
+    for (int k = 0; k < run.count; ++k) {
+      const PairSpheresRecord& pair = m.pair_spheres[run.first + k];
+      const PairBoundRecord& b = m.pair_bound[run.first + k];
+      const V bound = V(b.reach) + own_radius<L>(w, b.geom1) + own_radius<L>(w, b.geom2);
+      V d[3], height;
+      between<L>(c.geom_pos + pair.low, c.geom_pos + pair.high, shift, d);
+      auto some = c.live;
+      if (run.look == kLookAtPlane) {
+        for (int i = 0; i < 3 && b.root1 > b.root2; ++i) d[i] = -d[i];
+        (void)plane_near<L>(0.0f, c.geom_rot + 9 * b.geom1, d, height);
+        some = some & (height < bound);
+      } else {
+        some = some & (dot3(d, d) < bound * bound);
+      }
+      if constexpr (L::kWidth > 1) own[k] = some;
+      near |= static_cast<unsigned long long>(any(some)) << (at + k);
+    }
+  }
+  return near;
+}
+
 /// Bit k: the window's pair k may touch in some lane. lanes: where, of each of these; a single lane needs none.
 /// Reads w.origin, c.geom_pos, c.geom_rot, c.tree_box, c.live; writes `lanes`.
 template <class L>
 COHORT_KERNEL unsigned long long near_pairs(const ModelView& m, const Workspace<L>& w, const Constraints<L>& c,
                                             int window, typename L::M* lanes) {
   using V = typename L::V;
+  if (m.varies & kVariesGeoms) return own_near_pairs<L>(m, w, c, window, lanes);
   const auto geom_pos = c.geom_pos;
   unsigned long long near = 0;
   for (int r = m.pair_window[window]; r < m.pair_window[window + 1]; ++r) {

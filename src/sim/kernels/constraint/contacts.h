@@ -167,7 +167,8 @@ COHORT_LANE void pair_rows(const ModelView& m, Workspace<L>& w, Constraints<L>& 
   const PairRecord& p = m.pair[k];
   V shift1[3];
   ContactPoint<V> points[kMaxPairContacts];
-  const int most = pair_contacts<L>(points, m, w, c, k, near, shift1);
+  const int most = (m.varies & kVariesSizes) != 0 ? own_pair_contacts<L>(points, m, w, c, k, near, shift1)
+                                                  : pair_contacts<L>(points, m, w, c, k, near, shift1);
   const V reach(m.pair_bound[k].reach);
   // Geoms that nothing moves against each other (an explicit pair of one body, or of the world) have contacts without
   // rows.

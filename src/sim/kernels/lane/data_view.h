@@ -20,8 +20,8 @@ struct DataView {
   const int* link_root;  ///< (nlink) the world's child that each link hangs on; null where no link_com... is asked for
   // Parameters of the environments, null where ModelView::varies says so: see parameters.h.
   float *body_values, *pair_values, *armature, *damping, *actuator_values, *weight_ratio;
-  // Likewise: (nlink, 3), (3), (nfriction), (njnt), (nlimit, 2), (nact, 2).
-  float *centres, *gravity, *losses, *stiffness, *limits, *force_limits;
+  // Likewise: (nlink, 3), (3), (nfriction), (njnt), (nlimit, 2), (nact, 2), (ngeom + nray, kGeomValues).
+  float *centres, *gravity, *losses, *stiffness, *limits, *force_limits, *geom_values;
   // Separations::at of the first environment.
   float* separations;
   // Diagnostics.

@@ -510,10 +510,15 @@ enum Varies : int {
   kVariesStiffness = 256,  ///< of hinges and slides
   kVariesLimits = 512,     ///< ranges of joints
   kVariesForces = 1024,    ///< ranges of the actuators' forces
+  kVariesGeoms = 2048,     ///< poses of geoms
+  kVariesSizes = 4096,     ///< sizes of geoms; with kVariesGeoms
 };
 /// Values per body (mass, centre, inertia as in BodyRecord, compensated mass and its centre), piece of a sensor (mass,
 /// centre, inertia), link in a fluid (as in FluidRecord), pair (friction, mu) and actuator (gain, bias).
 inline constexpr int kBodyValues = 14, kPieceValues = 10, kFluidValues = 8, kPairValues = 6, kActuatorValues = 6;
+/// Values per geom that may touch, and behind those per geom that rays meet, and where its parts begin: position (m) and
+/// axes in the body's frame, size, radius and box as in GeomRecord.
+inline constexpr int kGeomValues = 22, kOwnPos = 0, kOwnRot = 3, kOwnSize = 12, kOwnRadius = 15, kOwnBox = 16;
 
 /// The most that ModelView::row_space may be.
 inline constexpr int kMostRowSpaceRows = 64;

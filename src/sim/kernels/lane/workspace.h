@@ -38,7 +38,7 @@ struct Workspace {
   Ptr qfrc_actuator, scratch;  // (nv)
   // Parameters of the lanes, where ModelView::varies says so; see parameters.h.
   Ptr body_values, pair_values, armature, damping, actuator_values, weight_ratio;
-  Ptr centres, gravity, losses, stiffness, limits, force_limits;
+  Ptr centres, gravity, losses, stiffness, limits, force_limits, geom_values;
   // Sensors: accelerations of the bodies with the constraints' part (nbody, 6), forces along the tendons (ntendon),
   // sensor data (nsensordata).
   Ptr full_acc, ten_force, sensordata;
@@ -85,6 +85,7 @@ COHORT_LANE void lay_out(const ModelView& m, Arena<L>& c, Workspace<L>& w) {
   w.centres = own(kVariesCentre, 3 * m.nlink), w.gravity = own(kVariesGravity, 3);
   w.losses = own(kVariesLoss, m.nfriction), w.stiffness = own(kVariesStiffness, m.njnt);
   w.limits = own(kVariesLimits, 2 * m.nlimit), w.force_limits = own(kVariesForces, 2 * m.nact);
+  w.geom_values = own(kVariesGeoms, kGeomValues * (m.ngeom + m.nray));
   const bool rk = m.option.integrator == kRk4;
   w.rk_start = c.take(rk ? m.nq + nv + m.na : 0), w.rk_sum = c.take(rk ? 2 * nv + m.na : 0);
 }

@@ -206,6 +206,23 @@ COHORT_KERNEL void subtree_sums(const ModelView& m, Workspace<L>& w, const Senso
 /// for it are refused), and depth, for a site the distance; their values together.
 inline constexpr int kRangeFields = 6, kRangeValues = 14;
 
+/// ray_shape() of ray_geom k where environments have sizes of their own.
+template <class L>
+COHORT_KERNEL typename L::V own_ray_shape(const ModelView& m, const Workspace<L>& w, int k, const typename L::V* p,
+                                          const typename L::V* d) {
+  using V = typename L::V;
+  GeomRecord geom = m.ray_geom[k];
+  V t = ray_shape(geom.shape, geom.size, p, d);
+  const auto other = flip(has_models_size<L>(w, m.ngeom + k, geom));
+  for (int lane = 0; lane < L::kWidth && any(other); ++lane) {
+    const auto here = other & only_lane<L>(lane);
+    if (!any(here)) continue;
+    take_own_size<L>(geom, w, m.ngeom + k, lane);
+    t = select(here, ray_shape(geom.shape, geom.size, p, d), t);
+  }
+  return t;
+}
+
 /// Along the site's z axis to the first shape, to out: the fields, distances -1, directions and points 0 where there is
 /// none.
 /// Reads kinematics.
@@ -220,11 +237,13 @@ COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord
     const GeomRecord& geom = m.ray_geom[k];
     if (geom.link == s.link) continue;
     V at[3], turned[9], from[3], p[3], d[3];
-    geom_pose<L>(m, w, geom, at, turned, from);
+    geom_pose<L>(m, w, geom, m.ngeom + k, at, turned, from);
     for (int i = 0; i < 3; ++i) p[i] = (pos[i] - at[i]) + (origin[i] - from[i]), d[i] = rot[3 * i + 2];
     rotate_back(p, turned, p);
     rotate_back(d, turned, d);
-    const V t = geom.data >= 0 ? ray_triangles(m, m.ray_mesh[geom.data], p, d) : ray_shape(geom.shape, geom.size, p, d);
+    const V t = geom.data >= 0                   ? ray_triangles(m, m.ray_mesh[geom.data], p, d)
+                : (m.varies & kVariesSizes) != 0 ? own_ray_shape<L>(m, w, k, p, d)
+                                                 : ray_shape(geom.shape, geom.size, p, d);
     nearer_hit(best, t, t >= V(0.0f));
   }
   const auto hit = best >= V(0.0f);

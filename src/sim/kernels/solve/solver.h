@@ -62,7 +62,7 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     }
     return rows;
   };
-  const auto start_group = [&](int k, V* costs) COHORT_INLINED {
+  const auto start_group = [&](int k, V* costs) COHORT_BODY {
     const Group& g = c.group[k];
     const auto piece = c.pool + g.at;
     const GroupLayout& l = g.layout;
