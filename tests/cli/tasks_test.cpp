@@ -44,7 +44,8 @@ TEST(TasksCommand, ATaskIsNamedAlikeInEveryCommand) {
   const test::CommandOutcome folder = test::run_command("COHORT_ONLY_CHECK_WORDS=1 " + cohort + "evaluate push .");
   EXPECT_EQ(folder.code, 0) << "a folder is a policy: " << folder.output;
   const test::CommandOutcome none = test::run_command(cohort + "collect --episodes 3");
-  EXPECT_NE(none.output.find("episodes of which task? `cohort collect pick-and-place`"), std::string::npos) << none.output;
+  EXPECT_NE(none.output.find("episodes of which task? `cohort collect pick-and-place`"), std::string::npos)
+      << none.output;
 }
 
 TEST(TasksCommand, ShowsSpacesCamerasHorizonExpertAndSettings) {
