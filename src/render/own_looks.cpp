@@ -93,8 +93,7 @@ sim::VisualLight own_light(const sim::VisualLight& light, const sim::Looks& look
 const SceneRecord& OwnLooks::of(const TracedScene& scene, const sim::VisualModel& model, const sim::Looks& looks,
                                 int env) {
   record_ = scene.record();
-  const bool moved =
-      looks.has(Look::kGeomPos) || looks.has(Look::kGeomQuat) || looks.has(Look::kGeomSize);
+  const bool moved = looks.has(Look::kGeomPos) || looks.has(Look::kGeomQuat) || looks.has(Look::kGeomSize);
   if (moved || looks.has(Look::kGeomRgba)) {
     geoms_.assign(record_.geom, record_.geom + record_.geoms);
     for (std::size_t i = 0; i < geoms_.size(); ++i) {

@@ -23,7 +23,7 @@ namespace {
 constexpr double kLowestRate = 1e-5, kHighestRate = 1e-2;  // of the adaptive schedule, as rsl_rl's
 /// Of a minibatch, in this order: losses, and the norms of the gradients.
 enum Figure : std::int64_t { kLoss, kSurrogate, kValue, kEntropy, kKl, kActorNorm, kCriticNorm, kFigures };
-constexpr std::int64_t kLeastPicked = 1 << 14;             // numbers that are worth a thread
+constexpr std::int64_t kLeastPicked = 1 << 14;  // numbers that are worth a thread
 
 /// As torch.nn.utils.clip_grad_norm_; returns the norm before, a double on the gradients' device, which nobody waits for.
 at::Tensor clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {

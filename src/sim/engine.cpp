@@ -24,17 +24,23 @@ FieldSet set_of(std::span<const Field> step_leaves) {
 
 const char* parameter_name(Parameter parameter) {
   constexpr const char* kNames[] = {
-      "link_mass",        "geom_friction",   "dof_armature", "dof_damping",         "actuator_gain",
-      "actuator_bias",    "link_com",        "link_inertia", "link_inertia_quat",   "gravity",
-      "dof_frictionloss", "joint_stiffness", "joint_range",  "actuator_force_range", "geom_pos", "geom_quat", "geom_size"};
+      "link_mass",   "geom_friction",        "dof_armature",      "dof_damping", "actuator_gain",    "actuator_bias",
+      "link_com",    "link_inertia",         "link_inertia_quat", "gravity",     "dof_frictionloss", "joint_stiffness",
+      "joint_range", "actuator_force_range", "geom_pos",          "geom_quat",   "geom_size"};
   static_assert(std::size(kNames) == kParameterCount);
   return kNames[static_cast<int>(parameter)];
 }
 
 void check_parameter(Parameter parameter, std::int64_t env, std::int64_t item, float value) {
-  constexpr Parameter kSigned[] = {Parameter::kActuatorGain,      Parameter::kActuatorBias,    Parameter::kLinkCom,
-                                   Parameter::kGravity,           Parameter::kLinkInertiaQuat, Parameter::kJointRange,
-                                   Parameter::kActuatorForceRange, Parameter::kGeomPos, Parameter::kGeomQuat};
+  constexpr Parameter kSigned[] = {Parameter::kActuatorGain,
+                                   Parameter::kActuatorBias,
+                                   Parameter::kLinkCom,
+                                   Parameter::kGravity,
+                                   Parameter::kLinkInertiaQuat,
+                                   Parameter::kJointRange,
+                                   Parameter::kActuatorForceRange,
+                                   Parameter::kGeomPos,
+                                   Parameter::kGeomQuat};
   const bool gain = std::find(std::begin(kSigned), std::end(kSigned), parameter) != std::end(kSigned);
   COHORT_THROW_UNLESS(std::isfinite(value) && (gain || value >= 0),
                       "environment {} has impossible parameters: {}[{}] = {}, which is {}", env,

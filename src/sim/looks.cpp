@@ -8,10 +8,9 @@
 namespace cohort::sim {
 
 const char* look_name(Look look) {
-  constexpr const char* kNames[kLookCount] = {"geom_rgba",     "camera_pos",    "camera_turn",
-                                              "camera_fovy",   "light_pos",     "light_dir",
-                                              "light_ambient", "light_diffuse", "light_specular",
-                                              "geom_pos",      "geom_quat",     "geom_size"};
+  constexpr const char* kNames[kLookCount] = {"geom_rgba",      "camera_pos", "camera_turn",   "camera_fovy",
+                                              "light_pos",      "light_dir",  "light_ambient", "light_diffuse",
+                                              "light_specular", "geom_pos",   "geom_quat",     "geom_size"};
   return kNames[static_cast<int>(look)];
 }
 

@@ -15,11 +15,15 @@ namespace {
 
 /// MuJoCo's lengths of gainprm and biasprm.
 constexpr int kGainLength = 10;
-constexpr Parameter kAll[kParameterCount] = {
-    Parameter::kLinkMass,        Parameter::kGeomFriction,      Parameter::kDofArmature,     Parameter::kDofDamping,
-    Parameter::kActuatorGain,    Parameter::kActuatorBias,      Parameter::kLinkCom,         Parameter::kLinkInertia,
-    Parameter::kLinkInertiaQuat, Parameter::kGravity,           Parameter::kDofFrictionloss, Parameter::kJointStiffness,
-    Parameter::kJointRange,      Parameter::kActuatorForceRange, Parameter::kGeomPos,         Parameter::kGeomQuat,        Parameter::kGeomSize};
+constexpr Parameter kAll[kParameterCount] = {Parameter::kLinkMass,        Parameter::kGeomFriction,
+                                             Parameter::kDofArmature,     Parameter::kDofDamping,
+                                             Parameter::kActuatorGain,    Parameter::kActuatorBias,
+                                             Parameter::kLinkCom,         Parameter::kLinkInertia,
+                                             Parameter::kLinkInertiaQuat, Parameter::kGravity,
+                                             Parameter::kDofFrictionloss, Parameter::kJointStiffness,
+                                             Parameter::kJointRange,      Parameter::kActuatorForceRange,
+                                             Parameter::kGeomPos,         Parameter::kGeomQuat,
+                                             Parameter::kGeomSize};
 constexpr int kBit[kParameterCount] = {kVariesMass,
                                        kVariesFriction,
                                        kVariesArmature,
@@ -532,8 +536,8 @@ void ParameterStore::geoms(std::span<const std::int32_t> envs) {
   const ModelView& m = model_.sizes;
   envs = resize(geom_, kGeomValues * (m.ngeom + m.nray), envs);
   for (int k = 0; k < m.ngeom + m.nray; ++k) {
-    const GeomRecord& r = k < m.ngeom ? model_.geom[static_cast<std::size_t>(k)]
-                                      : model_.ray_geom[static_cast<std::size_t>(k - m.ngeom)];
+    const GeomRecord& r =
+        k < m.ngeom ? model_.geom[static_cast<std::size_t>(k)] : model_.ray_geom[static_cast<std::size_t>(k - m.ngeom)];
     const LinkRecord& link = model_.link[static_cast<std::size_t>(r.link)];
     double link_quat[4], R[9];
     for (int i = 0; i < 4; ++i) link_quat[i] = static_cast<double>(link.quat[i]);
@@ -566,8 +570,8 @@ void ParameterStore::geoms(std::span<const std::int32_t> envs) {
         rotation_of(q, turned);
         for (int i = 0; i < 3; ++i) {
           for (int j = 0; j < 3; ++j) {
-            own[kOwnRot + 3 * i + j] = static_cast<float>(R[3 * i] * turned[j] + R[3 * i + 1] * turned[3 + j] +
-                                                          R[3 * i + 2] * turned[6 + j]);
+            own[kOwnRot + 3 * i + j] =
+                static_cast<float>(R[3 * i] * turned[j] + R[3 * i + 1] * turned[3 + j] + R[3 * i + 2] * turned[6 + j]);
           }
         }
       }

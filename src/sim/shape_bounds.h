@@ -24,8 +24,7 @@ inline GeomBounds bounds_of_shape(int shape, const double* size) {
     case kEllipsoid:
       return box(size[0], size[1], size[2], std::max({size[0], size[1], size[2]}));
     case kBox:
-      return box(size[0], size[1], size[2],
-                 std::sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]));
+      return box(size[0], size[1], size[2], std::sqrt(size[0] * size[0] + size[1] * size[1] + size[2] * size[2]));
     default:
       return {};
   }

@@ -109,7 +109,8 @@ TEST(OwnGeoms, SizesGiveTheBitsOfAModelThatHasThemInEveryLaneWidth) {
 TEST(OwnGeoms, AnotherPlaceIsWhereTheModelWouldHaveTheGeom) {
   // A board on a trestle; in each environment its foot is elsewhere and turned otherwise.
   const auto xml = [](const std::string& foot) {
-    return "<mujoco><option timestep='0.004'/><worldbody><geom type='plane' size='0 0 .1'/><body pos='0 0 .4'><freejoint/>"
+    return "<mujoco><option timestep='0.004'/><worldbody><geom type='plane' size='0 0 .1'/><body pos='0 0 "
+           ".4'><freejoint/>"
            "<inertial pos='0 0 0' mass='2' diaginertia='.02 .03 .04'/><geom type='box' size='.25 .125 .03125'/>"
            "<geom name='foot' type='capsule' size='.0625 .125' " +
            foot + "/></body></worldbody></mujoco>";
@@ -154,7 +155,8 @@ TEST(OwnGeoms, WhatAShapeCannotHaveIsRefusedByName) {
     const auto has = [](const std::string& text, const std::string& part) {
       EXPECT_NE(text.find(part), std::string::npos) << text << "\n lacks: " << part;
     };
-    has(refusal(Parameter::kGeomSize, "wedge0", 3, 0, 0.5f), "`wedge0`) is another than the model's, and its shape is a mesh");
+    has(refusal(Parameter::kGeomSize, "wedge0", 3, 0, 0.5f),
+        "`wedge0`) is another than the model's, and its shape is a mesh");
     has(refusal(Parameter::kGeomSize, "floor", 3, 2, 0.5f), "its shape is a plane");
     has(refusal(Parameter::kGeomSize, "ball0", 3, 0, 0.0f), "(`ball0`), a sphere, is 0, and more than zero is needed");
     has(refusal(Parameter::kGeomQuat, "ball0", 4, 1, 2.0f), "squared length");

@@ -239,13 +239,15 @@ TEST(Randomization, AGeomsSizePlaceAndTurnAreThoseThatItsShapeHas) {
     return draw_one(read(kind, event, info), p, 3);
   };
   const auto first = [&](const char* geom, int width) { return static_cast<std::size_t>(width * info.geom(geom)); };
-  const std::vector<double> size = values("geom_size", R"({"ranges": 2, "distribution": "constant"})", Parameter::kGeomSize);
+  const std::vector<double> size =
+      values("geom_size", R"({"ranges": 2, "distribution": "constant"})", Parameter::kGeomSize);
   EXPECT_NEAR(size[first("foot", 3)], 0.08, 1e-7);
   EXPECT_NEAR(size[first("thigh", 3) + 1], 0.3, 1e-7) << "half the length of a capsule";
   EXPECT_NEAR(size[first("trunk", 3) + 2], 0.1, 1e-7);
   EXPECT_NEAR(size[first("ground", 3) + 2], 0.1, 1e-7) << "a plane keeps its own";
-  const std::vector<double> widths = values(
-      "geom_size", R"({"geoms": ["trunk", "foot"], "axes": [2], "ranges": [3, 4], "operation": "abs"})", Parameter::kGeomSize);
+  const std::vector<double> widths =
+      values("geom_size", R"({"geoms": ["trunk", "foot"], "axes": [2], "ranges": [3, 4], "operation": "abs"})",
+             Parameter::kGeomSize);
   EXPECT_GE(widths[first("trunk", 3) + 2], 3);
   EXPECT_NEAR(widths[first("foot", 3)], 0.04, 1e-7) << "a sphere has no third size";
   const std::vector<double> pos =
@@ -264,7 +266,8 @@ TEST(Randomization, AGeomsSizePlaceAndTurnAreThoseThatItsShapeHas) {
   };
   has(fault(R"({"type": "geom_size", "geoms": "ground", "ranges": [1, 2], "entity": ""})"),
       "the geom 'ground' is a plane: geom_size is about spheres, capsules, ellipsoids, cylinders and boxes");
-  has(fault(R"({"type": "geom_size", "ranges": [-1, 2], "operation": "abs"})"), "begin at -1: a size is more than zero");
+  has(fault(R"({"type": "geom_size", "ranges": [-1, 2], "operation": "abs"})"),
+      "begin at -1: a size is more than zero");
   has(fault(R"({"type": "geom_quat", "geoms": "foot"})"), "geom_quat needs roll_range, pitch_range or yaw_range");
   has(fault(R"({"type": "geom_quat", "operation": "scale", "yaw_range": [0, 1]})"), "geom_quat's operation is none");
 }

@@ -55,8 +55,7 @@ std::string model_with(const Seen& s) {
   <actuator><position name="turn" joint="turn" kp="20" kv="5"/></actuator>
 </mujoco>)",
                 text_of(s.lamp), text_of(s.dir), text_of(s.diffuse), text_of(s.camera), text_of(s.quat),
-                static_cast<double>(s.fovy), text_of(s.rgba), text_of(s.size), text_of(s.block),
-                text_of(s.block_quat));
+                static_cast<double>(s.fovy), text_of(s.rgba), text_of(s.size), text_of(s.block), text_of(s.block_quat));
 }
 
 constexpr const char* kTask = R"yaml(
@@ -186,8 +185,9 @@ TEST_F(TaskFileLooks, EachKindChangesThePictureAndASeedGivesTheSameAgainElsewher
         "cam_pos, operation: add, ranges: [-0.2, 0.2]", "cam_quat, yaw_range: [-0.3, 0.3]",
         "cam_fovy, ranges: [30, 70]", "light_pos, operation: add, ranges: [-0.4, 0.4]",
         "light_dir, operation: add, ranges: [-0.4, 0.4]", "light_ambient, ranges: [0, 0.6]",
-        "light_diffuse, ranges: [0.1, 1]", "light_specular, ranges: [0, 1]", "geom_size, geoms: block, ranges: [0.6, 1.5]",
-        "geom_pos, geoms: block, operation: add, ranges: [-0.1, 0.1]", "geom_quat, geoms: block, yaw_range: [-1, 1]"}) {
+        "light_diffuse, ranges: [0.1, 1]", "light_specular, ranges: [0, 1]",
+        "geom_size, geoms: block, ranges: [0.6, 1.5]", "geom_pos, geoms: block, operation: add, ranges: [-0.1, 0.1]",
+        "geom_quat, geoms: block, yaw_range: [-1, 1]"}) {
     const std::string events = format("events: {{look: {{type: {}}}}}\n", event);
     const auto task = make(events, 3), other = make(events, 5);
     begin(*task, 50);

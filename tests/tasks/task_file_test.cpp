@@ -685,11 +685,13 @@ observations: {policy: {joint_pos: {}}}
     return message_of([&] { make_task(file, {}); });
   };
   EXPECT_EQ(complaint(good), "");
-  write("cup.xml", "<mujoco><asset><mesh name='cup' file='cup.stl'/></asset><worldbody><body name='cup'><freejoint/>"
-                   "<geom type='mesh' mesh='cup'/></body></worldbody></mujoco>");
-  write("cup.urdf", "<robot name='cup'><link name='cup'><inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1' "
-                    "ixy='0' ixz='0' iyz='0'/></inertial><visual><geometry><mesh filename='lost/cup.obj'/></geometry>"
-                    "</visual><collision><geometry><mesh filename='lost/cup.obj'/></geometry></collision></link></robot>");
+  write("cup.xml",
+        "<mujoco><asset><mesh name='cup' file='cup.stl'/></asset><worldbody><body name='cup'><freejoint/>"
+        "<geom type='mesh' mesh='cup'/></body></worldbody></mujoco>");
+  write("cup.urdf",
+        "<robot name='cup'><link name='cup'><inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1' "
+        "ixy='0' ixz='0' iyz='0'/></inertial><visual><geometry><mesh filename='lost/cup.obj'/></geometry>"
+        "</visual><collision><geometry><mesh filename='lost/cup.obj'/></geometry></collision></link></robot>");
   const struct {
     std::string text;
     const char* says;

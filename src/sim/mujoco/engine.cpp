@@ -459,7 +459,8 @@ class MujocoEngine final : public Engine {
       bool as_model = true;
       for (int i = 0; i < width; ++i) {
         own[i] = static_cast<float>(row[width * g + i]);
-        as_model = as_model && own[i] == static_cast<float>(model_value(which, static_cast<std::size_t>(width * g + i)));
+        as_model =
+            as_model && own[i] == static_cast<float>(model_value(which, static_cast<std::size_t>(width * g + i)));
       }
       if (!as_model) check_geom(info_, which, env, g, own);
     }

@@ -154,8 +154,7 @@ void Randomizer::apply(const Prepared& p, std::int32_t env, std::uint64_t key, s
   for (std::size_t k = 0; k < p.what.turns.size(); ++k) {
     const Randomization::Turn& turn = p.what.turns[k];
     std::array<double, 3> rpy;
-    for (std::size_t i = 0; i < 3; ++i)
-      rpy[i] = draw_from(random, turn.draw + i, p.what.distribution, turn.ranges[i]);
+    for (std::size_t i = 0; i < 3; ++i) rpy[i] = draw_from(random, turn.draw + i, p.what.distribution, turn.ranges[i]);
     const std::array<double, 4> quat = turned_by(rpy, p.quats[k]);
     for (int i = 0; i < 4; ++i) set_parameter(sim::Parameter::kGeomQuat, env, 4 * turn.geom + i, quat[at(i)]);
   }

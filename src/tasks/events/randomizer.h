@@ -47,10 +47,10 @@ class Randomizer {
  private:
   struct Prepared {
     Randomization what;
-    std::vector<double> base;           ///< of each write: the model's value
-    std::vector<LinkInertia> inertias;  ///< the model's, of each of what.inertias
+    std::vector<double> base;                  ///< of each write: the model's value
+    std::vector<LinkInertia> inertias;         ///< the model's, of each of what.inertias
     std::vector<std::array<double, 4>> quats;  ///< likewise, of each of what.turns
-    std::uint64_t id = 0;               ///< of its streams
+    std::uint64_t id = 0;                      ///< of its streams
     /// Of kInterval, of each environment: control step of the next time, and how many there were.
     std::vector<std::int64_t> next, count;
   };

@@ -117,7 +117,7 @@ COHORT_KERNEL void plane_box(ContactPoint<V>* out, const PairPose<V>& p, const S
   }
   for (int corner = 0; corner < 8; ++corner) {
     const S local[3] = {corner & 1 ? size[0] : -size[0], corner & 2 ? size[1] : -size[1],
-                            corner & 4 ? size[2] : -size[2]};
+                        corner & 4 ? size[2] : -size[2]};
     V x[3];
     rotate(x, p.rot2, local);
     const V below = dot3(normal, x);

@@ -137,8 +137,8 @@ COHORT_KERNEL void plane_cylinder(ContactPoint<V>* out, const PairPose<V>& p, co
 
 /// All contacts of a pair; `reach` is margin + gap.
 template <class V, class S>
-COHORT_KERNEL void narrow_phase(ContactPoint<V>* out, int kernel, const PairPose<V>& p, const S* size1,
-                                const S* size2, V reach) {
+COHORT_KERNEL void narrow_phase(ContactPoint<V>* out, int kernel, const PairPose<V>& p, const S* size1, const S* size2,
+                                V reach) {
   V axis[3], end[3], normal[3];
   switch (kernel) {
     case kPlaneSphere:

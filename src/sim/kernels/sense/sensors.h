@@ -249,9 +249,9 @@ COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord
     for (int i = 0; i < 3; ++i) p[i] = (pos[i] - at[i]) + (origin[i] - from[i]), d[i] = rot[3 * i + 2];
     rotate_back(p, turned, p);
     rotate_back(d, turned, d);
-    const V t = geom.data >= 0                      ? ray_triangles(m, m.ray_mesh[geom.data], p, d)
+    const V t = geom.data >= 0                   ? ray_triangles(m, m.ray_mesh[geom.data], p, d)
                 : (m.varies & kVariesSizes) != 0 ? own_ray_shape<L>(m, w, k, p, d)
-                                                    : ray_shape(geom.shape, geom.size, p, d);
+                                                 : ray_shape(geom.shape, geom.size, p, d);
     nearer_hit(best, t, t >= V(0.0f));
   }
   const auto hit = best >= V(0.0f);
