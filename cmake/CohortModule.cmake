@@ -102,13 +102,17 @@ function(cohort_executable name)
 endfunction()
 
 # cohort_test(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [LABELS unit|full|gpu ...]
-#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL])
+#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL] [ONE_THREAD])
 #
 # One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also
-# run under the sanitizers. SERIAL: the test starts processes of its own that use all cores, or measures memory.
+# run under the sanitizers. SERIAL: the test starts processes of its own that use all cores, or measures memory. ONE_THREAD: it starts
+# no thread (or one that it waits for at once), and the thread sanitizer has nothing to see.
 function(cohort_test name)
-  cmake_parse_arguments(T "TORCH;SERIAL" "TIMEOUT;PREFIX" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "TORCH;SERIAL;ONE_THREAD" "TIMEOUT;PREFIX" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_TORCH AND NOT COHORT_TORCH_FOUND)
+    return()
+  endif()
+  if(T_ONE_THREAD AND COHORT_SANITIZE STREQUAL "thread")
     return()
   endif()
   if(NOT T_LABELS)

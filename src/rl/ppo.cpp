@@ -1,7 +1,6 @@
 #include "rl/ppo.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -15,26 +14,13 @@
 #include "parallel/single_device.h"
 #include "rl/fused_losses.h"
 #include "rl/gaussian.h"
+#include "rl/minibatch_step.h"
 #include "tensors/processor.h"
 
 namespace cohort::rl {
 namespace {
 
-constexpr double kLowestRate = 1e-5, kHighestRate = 1e-2;  // of the adaptive schedule, as rsl_rl's
-/// Of a minibatch, in this order: losses, and the norms of the gradients.
-enum Figure : std::int64_t { kLoss, kSurrogate, kValue, kEntropy, kKl, kActorNorm, kCriticNorm, kFigures };
 constexpr std::int64_t kLeastPicked = 1 << 14;  // numbers that are worth a thread
-
-/// As torch.nn.utils.clip_grad_norm_; returns the norm before, a double on the gradients' device, which nobody waits for.
-at::Tensor clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm) {
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& parameter : parameters)
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2).to(at::kDouble);
-  const at::Tensor factor = at::where(norm > max_norm, max_norm / (norm + 1e-6), 1.0);
-  at::_foreach_mul_(gradients, factor.to(gradients.front().scalar_type()));
-  return norm;
-}
 
 train::OptimizerSettings adam() {
   train::OptimizerSettings settings;
@@ -146,6 +132,9 @@ void Ppo::FusedNetwork::backward(const at::Tensor& gradient) {
 
 Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& options)
     : networks_(networks),
+      parameters_(networks.parameters()),
+      actor_parameters_(networks.actor_parameters()),
+      critic_parameters_(networks.critic_parameters()),
       settings_(settings),
       own_strategy_(options.strategy ? nullptr : on_one_device(networks)),
       strategy_(options.strategy ? *options.strategy : *own_strategy_),
@@ -165,13 +154,6 @@ Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& o
 
 void Ppo::weights_changed() {
   strategy_.parameters_changed();
-}
-
-at::Tensor Ppo::adapted(const at::Tensor& rate, const at::Tensor& kl) const {
-  if (settings_.schedule != "adaptive") return rate;
-  const at::Tensor small = (kl > 0).logical_and(kl < settings_.desired_kl / 2);
-  return at::where(kl > 2 * settings_.desired_kl, (rate / 1.5).clamp_min(kLowestRate),
-                   at::where(small, (rate * 1.5).clamp_max(kHighestRate), rate));
 }
 
 at::Tensor Ppo::entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
@@ -200,6 +182,11 @@ at::Tensor Ppo::figures_of(const ActorCritic& networks, const Minibatch& batch, 
 
 /// Each device computes the loss of its part of this process's minibatch; the strategy averages the gradients.
 at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) {
+  if (fused_actor_ &&
+      strategy_.world_size() == 1) {  // Nobody to average with: no graph is needed to hand gradients on.
+    for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+    return fused_backward(batch, old_log_std).to(at::kDouble);
+  }
   parallel::Batch samples;
   for (const auto& [name, field] : kFields)
     if ((batch.*field).defined()) samples.add(name, batch.*field);
@@ -235,8 +222,8 @@ at::Tensor Ppo::backward(const Minibatch& batch, const at::Tensor& old_log_std) 
   return sum;
 }
 
-/// The networks compute outside of autograd; so do the losses of Gaussian actions.
-at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+/// The networks compute outside of autograd; so do the losses of Gaussian actions. Returns the figures.
+at::Tensor Ppo::fused_backward(const Minibatch& batch, const at::Tensor& old_log_std) {
   const auto layers_first = [](const at::Tensor& memory) { return memory.defined() ? memory.transpose(0, 1) : memory; };
   const at::Tensor mean = fused_actor_->forward(networks_.for_actor(batch.observations),
                                                 layers_first(batch.actor_memory), batch.keep),
@@ -264,12 +251,16 @@ at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_
   fused_actor_->backward(losses.d_mean);
   fused_critic_->backward(losses.d_value.unsqueeze(-1));
   networks_.log_std().mutable_grad() = losses.d_log_std;
-  // Taken away again: autograd hands them on, so that the strategy sees each parameter's gradient come.
-  std::vector<at::Tensor> parameters = networks_.parameters();
+  return losses.figures;
+}
+
+/// Figures whose first has a graph: autograd hands the gradients on, so that the strategy sees each parameter's come.
+at::Tensor Ppo::fused_figures(const Minibatch& batch, const at::Tensor& old_log_std) {
+  const at::Tensor figures = fused_backward(batch, old_log_std);
   KnownGradients gradients;
-  for (const at::Tensor& parameter : parameters)
+  for (const at::Tensor& parameter : parameters_)
     gradients.of_parameters.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
-  return GiveGradients::apply(losses.figures, at::TensorList(parameters), gradients);
+  return GiveGradients::apply(figures, at::TensorList(parameters_), gradients);
 }
 
 /// All of a rollout, as the networks see it.
@@ -323,51 +314,37 @@ PpoLosses Ppo::update(const Rollout& rollout, const std::function<at::Tensor(int
                networks_.recurrent() ? "environments" : "transitions", settings_.num_mini_batches);
   const at::Tensor old_log_std = rollout.log_std.clone();
   if (precision_ != train::Precision::kFp32) compute_old_again(all, old_log_std, size);
-  const double share = 1.0 / (settings_.num_learning_epochs * settings_.num_mini_batches);
   const at::Device device = all.actions.device();
   std::vector<at::Tensor> passes;
   for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) passes.push_back(order(epoch));
   const at::Tensor orders = at::stack(passes).to(device);
-  // Losses, norms, the learning rate that follows them and what is not finite stay on the device until all minibatches
-  // are done: none of them waits for the host.
-  const at::TensorOptions real = at::TensorOptions(device).dtype(at::kDouble);
-  at::Tensor rate = at::full({}, learning_rate_, real), sums = at::zeros({kFigures}, real), last = at::zeros({}, real),
-             failed = at::zeros({kFigures}, real), diverged = at::zeros({}, real.dtype(at::kBool));
-  for (int epoch = 0; epoch < settings_.num_learning_epochs; ++epoch) {
+  const MinibatchSteps::Parts parts{settings_, optimizer_, actor_parameters_, critic_parameters_};
+  const auto steps = fused_actor_ ? MinibatchSteps::at_once(parts, learning_rate_)
+                                  : MinibatchSteps::on_device(parts, learning_rate_, device);
+  bool sound = true;
+  for (int epoch = 0; epoch < settings_.num_learning_epochs && sound; ++epoch) {
     for (int batch = 0; batch < settings_.num_mini_batches; ++batch) {
       const at::Tensor rows = orders.select(0, epoch).narrow(0, batch * size, size);
-      const at::Tensor losses = backward(pick(all, rows), old_log_std);
-      const at::Tensor norms = at::stack({clip_gradients(networks_.actor_parameters(), settings_.max_grad_norm),
-                                          clip_gradients(networks_.critic_parameters(), settings_.max_grad_norm)});
-      const at::Tensor figures = at::cat({losses, norms});
-      const at::Tensor sound = at::isfinite(losses[kLoss]).logical_and(at::isfinite(norms).all());
-      failed = at::where(sound.logical_or(diverged), failed, figures);
-      diverged = diverged.logical_or(sound.logical_not());
-      last = at::where(diverged, last, losses[kKl]);
-      rate = at::where(diverged, rate, adapted(rate, losses[kKl]));
-      // Of a float the kernels of a GPU read the rate themselves. Where something is not finite nothing changes any more.
-      optimizer_.step(device.is_cuda() ? rate.to(at::kFloat) : rate, diverged.to(at::kFloat));
+      sound = steps->step(backward(pick(all, rows), old_log_std));
+      if (!sound) break;
       if (ema_) ema_->update();
       weights_changed();
-      sums = sums + at::where(diverged, at::zeros_like(figures), figures * share);
     }
   }
-  const at::Tensor found = at::cat({sums, failed, at::stack({last, rate, diverged.to(at::kDouble)})}).cpu();
-  const auto* const number = found.const_data_ptr<double>();
-  const double* const bad = number + kFigures;
-  const double* const rest = bad + kFigures;
-  PpoLosses total{.surrogate = number[kSurrogate],
-                  .value = number[kValue],
-                  .entropy = number[kEntropy],
-                  .loss = number[kLoss],
-                  .kl = rest[0],
-                  .actor_norm = number[kActorNorm],
-                  .critic_norm = number[kCriticNorm],
+  const UpdateFigures found = steps->figures();
+  learning_rate_ = found.learning_rate;
+  PpoLosses total{.surrogate = found.mean[kSurrogate],
+                  .value = found.mean[kValue],
+                  .entropy = found.mean[kEntropy],
+                  .loss = found.mean[kLoss],
+                  .kl = found.last_kl,
+                  .actor_norm = found.mean[kActorNorm],
+                  .critic_norm = found.mean[kCriticNorm],
                   .diverged = {}};
-  learning_rate_ = rest[1];
-  if (rest[2] != 0) {
+  if (found.diverged) {
     total.diverged = format("loss {:g} (surrogate {:g}, value {:g}), gradient norms {:g} (actor) and {:g} (critic)",
-                            bad[kLoss], bad[kSurrogate], bad[kValue], bad[kActorNorm], bad[kCriticNorm]);
+                            found.bad[kLoss], found.bad[kSurrogate], found.bad[kValue], found.bad[kActorNorm],
+                            found.bad[kCriticNorm]);
   }
   return total;
 }

@@ -95,15 +95,15 @@ class Ppo {
                         const at::Tensor& value, const at::Tensor& old_log_std) const;
   /// Fills the gradients, the means over devices and processes; gives the figures, likewise, (5) float64.
   at::Tensor backward(const Minibatch& batch, const at::Tensor& old_log_std);
-  /// figures_of() without autograd's operations.
+  /// Adds to the gradients without autograd; gives the figures, (5) without a graph.
+  at::Tensor fused_backward(const Minibatch& batch, const at::Tensor& old_log_std);
+  /// figures_of() by fused_backward().
   at::Tensor fused_figures(const Minibatch& batch, const at::Tensor& old_log_std);
   at::Tensor entropy_of(const ActorCritic& networks, const Minibatch& batch, const at::Tensor& old_log_std,
                         const at::Tensor& mean) const;
   Minibatch whole(const Rollout& rollout) const;
   Minibatch pick(const Minibatch& all, const at::Tensor& rows) const;
   at::Tensor pick(const at::Tensor& x, const at::Tensor& rows) const;
-  /// The rate after a minibatch whose policy is as far as `kl` from the old one; both on the device, doubles.
-  at::Tensor adapted(const at::Tensor& rate, const at::Tensor& kl) const;
 
   /// Actor or critic, computed outside of autograd.
   struct FusedNetwork {
@@ -118,6 +118,8 @@ class Ppo {
   };
 
   ActorCritic& networks_;
+  /// Listed once: walking the modules takes longer than the step of a small network.
+  const std::vector<at::Tensor> parameters_, actor_parameters_, critic_parameters_;
   PpoSettings settings_;
   std::unique_ptr<parallel::Strategy> own_strategy_;
   parallel::Strategy& strategy_;

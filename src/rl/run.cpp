@@ -405,8 +405,9 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
        .init_from = "run or checkpoint whose weights, and statistics of observations, a new run begins with; nothing "
                     "else is taken over",
        .backends = {"cpu", "cuda", "gpu"},
-       .backend = "where simulator and learner are; observations and rewards are computed on the CPU. gpu: the CPU "
-                  "where there is none. Small networks and few environments are faster on the CPU",
+       .backend = "where simulator and learner are; a task from a file computes observations and rewards there too, "
+                  "others on the CPU. gpu: the CPU where there is none. Small networks and few environments are faster "
+                  "on the CPU",
        .devices = "of this process, e.g. [cuda:0,cuda:1]: every minibatch is divided among them, the simulator is on "
                   "the first; empty: the backend's first",
        .threads = "cores for the simulator, of each rank; 0: all; no result depends on it"});

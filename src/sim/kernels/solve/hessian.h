@@ -40,7 +40,7 @@ COHORT_LANE Pattern<L> mass_pattern(const ModelView& m, const SolverSpace<L>& s)
 /// For a team: mass_pattern's bits, of no more than 64 dofs. Writes s.bits from nv on.
 template <class L>
 COHORT_LANE void write_mass_bits(const ModelView& m, SolverSpace<L>& s) {
-  each<L>(m.nv, [&](int i) {
+  each<L>(m.nv, [&](int i) COHORT_BODY {
     unsigned long long bits = 0;
     for (int k = m.pattern_start[i]; k < m.pattern_start[i + 1]; ++k) bits |= 1ull << m.pattern[k];
     s.bits[m.nv + i] = bits;
@@ -164,7 +164,7 @@ COHORT_LANE void add_curvature(int n, const int* dofs, typename L::Ptr jacobian,
       add(hessian + triangle(dofs[at.row], 0), at.row, at.column, times(J, t));
     });
   } else {
-    one<L>([&] {
+    one<L>([&]() COHORT_BODY {
       int a = 0;
       for (; a + 1 < n; a += 2) {
         V t1[kDim], t2[kDim], J[kDim];
@@ -236,7 +236,7 @@ template <class L>
 COHORT_KERNEL void constant_hessian(const ModelView& m, Workspace<L>& w, Constraints<L>& c, Pattern<L> p,
                                     typename L::M live, typename L::Ptr to) {
   using V = typename L::V;
-  each<L>(m.nv, [&](int i) {
+  each<L>(m.nv, [&](int i) COHORT_BODY {
     const auto row = to + triangle(i, 0), mass = w.mass + triangle(i, 0);
     int k = p.start[i];
     for (int own = m.pattern_start[i]; own < m.pattern_start[i + 1]; ++own, ++k) {
