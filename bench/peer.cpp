@@ -1,7 +1,9 @@
 #include "peer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <sstream>
 
@@ -9,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "comparison.h"
 #include "core/error.h"
 
 namespace cohort::bench {
@@ -68,6 +71,28 @@ std::string Peer::finish() {
   close(to_);
   to_ = -1;
   return read_line();
+}
+
+StepPeer start_step_peer(const std::vector<std::string>& command) {
+  StepPeer started{.peer = std::make_unique<Peer>(command)};
+  std::istringstream ready(started.peer->read_line());
+  std::string word;
+  ready >> word >> started.parameters >> started.version;
+  COHORT_THROW_UNLESS(word == "ready", "the Python peer did not start");
+  return started;
+}
+
+void print_steps_in_turns(const std::string& title, const std::function<void()>& ours, Peer* peer, int pairs) {
+  std::vector<Side> sides{{"ours", [&] { return seconds_of(ours); }}};
+  if (peer != nullptr) sides.push_back({"reference", [&] { return std::stod(peer->ask("step")); }});
+  const auto seconds = take_turns(sides, pairs);
+  std::printf("%s  ours %9.1f ms", title.c_str(), 1e3 * median(seconds[0]));
+  if (peer == nullptr) return;
+  std::vector<double> ratio;
+  for (std::size_t i = 0; i < seconds[0].size(); ++i) ratio.push_back(seconds[0][i] / seconds[1][i]);
+  std::printf("   reference %9.1f ms   ratio %.3f (median of %zu pairs, %.3f to %.3f)", 1e3 * median(seconds[1]),
+              median(ratio), ratio.size(), *std::min_element(ratio.begin(), ratio.end()),
+              *std::max_element(ratio.begin(), ratio.end()));
 }
 
 std::string peak_memory_line(Peer* peer) {

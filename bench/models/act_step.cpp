@@ -1,10 +1,7 @@
 // One training step of ACT at LeRobot's default sizes (51.6 million weights; encoder of actions, pictures, decoder, losses,
 // backward, clipping, AdamW) against the same network in plain PyTorch, in alternated pairs. See README.md.
-#include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <optional>
-#include <sstream>
 
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
@@ -13,7 +10,6 @@
 #include <torch/version.h>
 
 #include "comparison.h"
-#include "core/error.h"
 #include "core/format.h"
 #include "models/random_context.h"
 #include "peer.h"
@@ -25,7 +21,6 @@
 
 namespace {
 using namespace cohort;
-using bench::median;
 
 constexpr double kClip = 10;  // LeRobot's grad_clip_norm
 
@@ -87,7 +82,7 @@ class Ours {
 };
 
 int run(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, side = 96, cameras = 1, pairs = 6, threads = 1;
   bool alone = false;
@@ -102,42 +97,22 @@ int run(int argc, char** argv) {
   if (!options.parse(argc, argv)) return options.exit_code();
   at::set_num_threads(threads);
 
-  std::optional<bench::Peer> peer;
-  std::string peer_version = "none", peer_parameters = "none";
+  bench::StepPeer peer;
   if (!alone) {
-    peer.emplace(std::vector<std::string>{python, std::string(COHORT_SOURCE_DIR) + "/bench/models/act_step.py",
-                                          std::to_string(batch), std::to_string(side), std::to_string(cameras),
-                                          std::to_string(threads)});
-    std::istringstream ready(peer->read_line());
-    std::string word;
-    ready >> word >> peer_parameters >> peer_version;
-    COHORT_THROW_UNLESS(word == "ready", "the Python peer did not start");
+    peer = bench::start_step_peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/models/act_step.py",
+                                   std::to_string(batch), std::to_string(side), std::to_string(cameras),
+                                   std::to_string(threads)});
   }
   Ours ours(settings_of(cameras, side), batch);
   std::printf("%s\n", bench::machine_line(format("LibTorch {}, reference under PyTorch {}, {} thread(s) a side",
-                                                 TORCH_VERSION, peer_version, threads))
+                                                 TORCH_VERSION, peer.version, threads))
                           .c_str());
   std::printf("batch %d, %d camera(s) of %d px, parameters: ours %ld, reference %s\n", batch, cameras, side,
-              static_cast<long>(ours.parameters()), peer_parameters.c_str());
+              static_cast<long>(ours.parameters()), peer.parameters.c_str());
 
-  double their_seconds = 0;
-  std::vector<bench::Side> sides{{"ours", [&] { return bench::seconds_of([&] { ours.step(); }); }}};
-  if (peer)
-    sides.push_back({"reference", [&] {
-                       std::istringstream answer(peer->ask("step"));
-                       answer >> their_seconds;
-                       return their_seconds;
-                     }});
-  const auto seconds = bench::take_turns(sides, pairs);
-  std::printf("training step  ours %9.1f ms", 1e3 * median(seconds[0]));
-  if (peer) {
-    std::vector<double> ratio;
-    for (std::size_t i = 0; i < seconds[0].size(); ++i) ratio.push_back(seconds[0][i] / seconds[1][i]);
-    std::printf("   reference %9.1f ms   ratio %.3f (median of %zu pairs, %.3f to %.3f)", 1e3 * median(seconds[1]),
-                median(ratio), ratio.size(), *std::min_element(ratio.begin(), ratio.end()),
-                *std::max_element(ratio.begin(), ratio.end()));
-  }
-  std::printf("\n%s\n", bench::peak_memory_line(peer ? &*peer : nullptr).c_str());
+  bench::print_steps_in_turns(
+      "training step", [&] { ours.step(); }, peer.peer.get(), pairs);
+  std::printf("\n%s\n", bench::peak_memory_line(peer.peer.get()).c_str());
   return 0;
 }
 

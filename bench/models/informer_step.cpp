@@ -122,7 +122,7 @@ void print(const char* what, const Turn& turn) {
 }
 
 int run(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   models::InformerSettings settings;
   std::string reference = bench::environment_or("INFORMER_REFERENCE", "");
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");

@@ -39,7 +39,6 @@
 
 namespace {
 using namespace cohort;
-using bench::median;
 
 constexpr double kRate = 1e-4;
 const std::vector<std::string> kRdtCases{"170m", "1b", "small"};
@@ -224,7 +223,7 @@ int run_rank(const std::string& which, std::int64_t batch_size, int steps, int z
 }
 
 int measure(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   std::string which = "small", precision = "fp32", optimizer = "adamw";
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   int batch = 8, pairs = 6, threads = 1, zero = 0;
@@ -257,50 +256,30 @@ int measure(int argc, char** argv) {
   const at::Device device = tensors::to_torch_device(device_id);
   COHORT_THROW_UNLESS(is_rdt || device.is_cpu(), "--device {}: the encoders are compared on the CPU", device_name);
   if (device.is_cuda()) dist::load_cuda_plugin().set_device(device_id.index);
-  std::optional<bench::Peer> peer;
-  std::string peer_version = "none", peer_parameters = "none";
+  bench::StepPeer peer;
   if (!alone) {
-    peer.emplace(std::vector<std::string>{python, std::string(COHORT_SOURCE_DIR) + "/bench/models/rdt_step.py", which,
-                                          std::to_string(batch), precision, std::to_string(threads), device_name});
-    std::istringstream ready(peer->read_line());
-    std::string word;
-    ready >> word >> peer_parameters >> peer_version;
-    COHORT_THROW_UNLESS(word == "ready", "the Python peer did not start; --alone does without it");
+    peer = bench::start_step_peer({python, std::string(COHORT_SOURCE_DIR) + "/bench/models/rdt_step.py", which,
+                                   std::to_string(batch), precision, std::to_string(threads), device_name});
   }
   const OurSide ours = is_rdt
                            ? rdt_side(which, batch, train::parse_precision(precision), checkpointing, optimizer, device)
                            : encoder_side(which, batch, train::parse_precision(precision));
   std::printf("%s\n", bench::machine_line(format("LibTorch {}, reference under PyTorch {}, {} thread(s) a side",
-                                                 TORCH_VERSION, peer_version, threads))
+                                                 TORCH_VERSION, peer.version, threads))
                           .c_str());
   std::printf("case %s, batch %d, %s on %s, parameters: ours %ld, reference %s\n", which.c_str(), batch,
-              precision.c_str(), device_name.c_str(), static_cast<long>(ours.parameters), peer_parameters.c_str());
-  double their_seconds = 0;
-  std::vector<bench::Side> sides{{"ours", [&] { return bench::seconds_of([&] { ours.run(); }); }}};
-  if (peer)
-    sides.push_back({"reference", [&] {
-                       std::istringstream answer(peer->ask("step"));
-                       answer >> their_seconds;
-                       return their_seconds;
-                     }});
-  const auto seconds = bench::take_turns(sides, pairs);
-  std::printf("%s  ours %9.1f ms", is_rdt ? "training step" : "forward", 1e3 * median(seconds[0]));
-  if (peer) {
-    std::vector<double> ratio;
-    for (std::size_t i = 0; i < seconds[0].size(); ++i) ratio.push_back(seconds[0][i] / seconds[1][i]);
-    std::printf("   reference %9.1f ms   ratio %.3f (median of %zu pairs, %.3f to %.3f)", 1e3 * median(seconds[1]),
-                median(ratio), ratio.size(), *std::min_element(ratio.begin(), ratio.end()),
-                *std::max_element(ratio.begin(), ratio.end()));
-  }
+              precision.c_str(), device_name.c_str(), static_cast<long>(ours.parameters), peer.parameters.c_str());
+  bench::print_steps_in_turns(
+      is_rdt ? "training step" : "forward", [&] { ours.run(); }, peer.peer.get(), pairs);
   if (device.is_cpu()) {
-    std::printf("\n%s\n", bench::peak_memory_line(peer ? &*peer : nullptr).c_str());
+    std::printf("\n%s\n", bench::peak_memory_line(peer.peer.get()).c_str());
     return 0;
   }
   std::printf("\npeak of tensors  ours %.0f MiB", train::peak_device_bytes(device) / (1 << 20));
-  if (peer) {
+  if (peer.peer) {
     double kibibytes = 0;
     std::string word;
-    std::istringstream(peer->finish()) >> word >> kibibytes;
+    std::istringstream(peer.peer->finish()) >> word >> kibibytes;
     std::printf("  reference %.0f MiB", kibibytes / 1024);
   }
   std::printf("\n");

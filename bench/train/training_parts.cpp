@@ -48,7 +48,7 @@ void compare(const char* what, int pairs, const std::function<double()>& ours, c
 }
 
 int run(int argc, char** argv) {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   std::string python = bench::environment_or("COHORT_PYTHON", "python3");
   std::string folder = (std::filesystem::temp_directory_path() / "cohort_bench_train").string();
   int pairs = 15, threads = 1;

@@ -13,6 +13,7 @@
 #include "formats/video_writer.h"
 #include "scene_core.h"
 #include "sim/index.h"
+#include "sim/lost_positions.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -151,7 +152,9 @@ void bind_scene(nb::module_& m) {
           "__init__",
           [](SceneCore* self, double timestep, int substeps, std::array<double, 3> gravity,
              std::optional<std::string> integrator, std::optional<std::string> solver, std::optional<std::string> cone,
-             std::optional<int> iterations, std::optional<double> tolerance, const std::string& engine,
+             std::optional<int> iterations, std::optional<double> tolerance, std::optional<int> ls_iterations,
+             std::optional<double> ls_tolerance, std::optional<int> noslip_iterations,
+             std::optional<double> noslip_tolerance, std::optional<double> impratio, const std::string& engine,
              const std::string& device, int threads, std::uint64_t seed, int contact_capacity,
              std::vector<std::array<std::string, 2>> exclude, bool report_stops) {
             sim::SceneOptions options;
@@ -163,6 +166,11 @@ void bind_scene(nb::module_& m) {
             options.cone = std::move(cone);
             options.iterations = iterations;
             options.tolerance = tolerance;
+            options.ls_iterations = ls_iterations;
+            options.ls_tolerance = ls_tolerance;
+            options.noslip_iterations = noslip_iterations;
+            options.noslip_tolerance = noslip_tolerance;
+            options.impratio = impratio;
             options.engine = sim::parse_engine(engine);
             options.device = parse_device(device);
             options.threads = threads;
@@ -174,7 +182,9 @@ void bind_scene(nb::module_& m) {
           },
           "timestep"_a, "substeps"_a = 1, "gravity"_a = std::array<double, 3>{0, 0, -9.81}, "integrator"_a = nb::none(),
           "solver"_a = nb::none(), "cone"_a = nb::none(), "iterations"_a = nb::none(), "tolerance"_a = nb::none(),
-          "engine"_a = "batched", "device"_a = "cpu", "threads"_a = 1, "seed"_a = 0, "contact_capacity"_a = 0,
+          "ls_iterations"_a = nb::none(), "ls_tolerance"_a = nb::none(), "noslip_iterations"_a = nb::none(),
+          "noslip_tolerance"_a = nb::none(), "impratio"_a = nb::none(), "engine"_a = "batched", "device"_a = "cpu",
+          "threads"_a = 1, "seed"_a = 0, "contact_capacity"_a = 0,
           "exclude"_a = std::vector<std::array<std::string, 2>>{}, "report_stops"_a = false)
       .def(
           "add_model",
@@ -226,6 +236,12 @@ void bind_scene(nb::module_& m) {
             without_lock([&] { core.with([&](sim::Scene& scene) { scene.build(n_envs, spacing); }); });
           },
           "n_envs"_a, "env_spacing"_a = std::array<double, 2>{0, 0})
+      .def(
+          "lost_positions",
+          [](SceneCore& core, std::int64_t steps) {
+            return core.with([&](sim::Scene& scene) { return sim::describe_lost_positions(scene, steps); });
+          },
+          "steps"_a, "What single precision may have lost of positions after so many timesteps, in words; or nothing.")
       .def_prop_ro("warnings",
                    [](SceneCore& core) {
                      return core.with([](sim::Scene& scene) {

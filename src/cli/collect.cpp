@@ -27,12 +27,11 @@ struct CollectArguments {
   record::RecordingSettings recording;
 };
 
-int run_collect(const std::vector<std::string>& words) {
-  CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
-  CollectArguments arguments;
+void add_options(CLI::App& app, CollectArguments& arguments) {
   record::RecordingSettings& recording = arguments.recording;
-  app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value")
-      ->required();
+  std::string task_name;
+  app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value");
+  app.add_option("--task", task_name, "the same");
   app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, NAME.hdf5, or NAME (lerobot)")
       ->capture_default_str();
   app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
@@ -67,18 +66,36 @@ int run_collect(const std::vector<std::string>& words) {
       ->capture_default_str();
   app.add_option("--html", arguments.html,
                  "an .html page that plays the first four attempts in a browser, without a network")
-      ->check([](const std::string& text) {
-        return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
-      });
+      ->check(page_name);
+}
+
+void say_recorded(const record::RecordingReport& report) {
+  std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
+              static_cast<long long>(report.episodes), static_cast<long long>(report.steps),
+              static_cast<long long>(report.successes), static_cast<long long>(report.attempts));
+  if (report.faults > 0) std::printf(", %lld failed by a fault", static_cast<long long>(report.faults));
+  if (report.resumed > 0)
+    std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
+  std::puts("");
+}
+
+int run_collect(const std::vector<std::string>& words) {
+  CLI::App app("Records episodes of a task as a data set, in many environments at a time.", "cohort collect");
+  CollectArguments arguments;
+  record::RecordingSettings& recording = arguments.recording;
+  add_options(app, arguments);
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  arguments.task.take_words(1);
+  task_name = take_task(arguments.task.words, task_name);
+  if (task_name.empty())
+    throw UsageError("episodes of which task? `cohort collect pick-and-place`; `cohort tasks` lists them");
+  arguments.task.take_words(0);
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
   if (only_checks_words()) return 0;
   const auto group = join_ranks(arguments.task.settings.threads);
   Actors actors({arguments.policy}, arguments.task);
   actors.choose_pictures(arguments.task);
-  const auto task = arguments.task.make(arguments.task.words.front());
+  const auto task = arguments.task.make(task_name);
   std::optional<eval::EpisodePages> pages;
   if (!arguments.html.empty() && (!group || group->rank() == 0)) pages.emplace(*task);
   const NamedActor actor = std::move(actors.for_task(*task, arguments.task).front());
@@ -96,13 +113,7 @@ int run_collect(const std::vector<std::string>& words) {
   answer_stop_signals("stops after this step; whole shards of episodes are kept; Ctrl-C again: at once");
   const record::RecordingReport report = record::record(*task, *actor.actor, arguments.out, recording);
   if (recording.rank == 0) {
-    std::printf("%s: %lld episodes, %lld steps; %lld of %lld attempts succeeded", report.path.c_str(),
-                static_cast<long long>(report.episodes), static_cast<long long>(report.steps),
-                static_cast<long long>(report.successes), static_cast<long long>(report.attempts));
-    if (report.faults > 0) std::printf(", %lld failed by a fault", static_cast<long long>(report.faults));
-    if (report.resumed > 0)
-      std::printf("; %lld attempts were there from an interrupted recording", static_cast<long long>(report.resumed));
-    std::puts("");
+    say_recorded(report);
     if (pages) {
       constexpr std::int64_t kShown = 4;
       std::vector<eval::EpisodeWanted> wanted;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -163,13 +164,18 @@ void take_task_of_run(EvaluateArguments& arguments) {
             arguments.policies.front());
 }
 
-int run_evaluate(const std::vector<std::string>& words) {
-  CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
-  EvaluateArguments arguments;
+/// Words that become arguments once all are known.
+struct TypedArguments {
   std::string video_folder, video_size = "256", video_groups;
   std::optional<int> video_successes, video_failures;
+  bool play = false;
+  ReferenceFlags reference;
+};
+
+void add_options(CLI::App& app, EvaluateArguments& arguments, TypedArguments& typed) {
   app.add_option("words", arguments.task.words,
-                 "settings of the task, and of policies those that need no other weights, e.g. "
+                 "a task, as --task, and runs or checkpoints, as --policy; settings of the task, and of policies those "
+                 "that need no other weights, e.g. "
                  "model.diffusion.sampler.num_inference_timesteps=16");
   app.add_option("--task", arguments.name,
                  "as `cohort tasks` lists them, or a task file; else the one that the policy has learnt in");
@@ -180,8 +186,7 @@ int run_evaluate(const std::vector<std::string>& words) {
                  "a run or checkpoint, expert, random, zero, replay:DATA, or a policy server ws://HOST:PORT or "
                  "vla-eval://HOST:PORT; several "
                  "stand side by side");
-  ReferenceFlags reference;
-  reference.add_to(app);
+  typed.reference.add_to(app);
   app.add_option("--episodes", arguments.episodes, "of a task; else 50, and 20 of each task of a benchmark");
   app.add_option(flag("first-seed"), arguments.first_seed, "the episodes are those of this seed and the following")
       ->capture_default_str();
@@ -191,49 +196,66 @@ int run_evaluate(const std::vector<std::string>& words) {
   app.add_option("--csv", arguments.csv, "file with a line for every episode");
   app.add_option("--html", arguments.html,
                  "an .html page that plays the best and the worst episode of each policy, without a network")
-      ->check([](const std::string& text) {
-        return text.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", text);
-      });
+      ->check(page_name);
   app.add_flag(flag("record-video"), arguments.record_video,
                "of two successes and two failures of each policy; of one each in every task of a benchmark");
-  app.add_option(flag("video-output-dir"), video_folder, "else OUT/videos");
+  app.add_option(flag("video-output-dir"), typed.video_folder, "else OUT/videos");
   app.add_option(flag("video-camera"), arguments.video.cameras, "one or several, a,b, side by side; else the first two")
       ->delimiter(',');
-  app.add_option(flag("video-size"), video_size, "px of each camera, 256 or 640x480, whatever the policy sees")
+  app.add_option(flag("video-size"), typed.video_size, "px of each camera, 256 or 640x480, whatever the policy sees")
       ->capture_default_str();
-  app.add_option(flag("geom-groups"), video_groups,
+  app.add_option(flag("geom-groups"), typed.video_groups,
                  "of videos: which of MuJoCo's geom groups 0 to 5 are drawn, e.g. 0,3; else the task's own");
-  app.add_option(flag("video-successes"), video_successes, "else 2, of a benchmark's tasks 1");
-  app.add_option(flag("video-failures"), video_failures, "likewise");
-  bool play = false;
-  app.add_flag("--play", play,
+  app.add_option(flag("video-successes"), typed.video_successes, "else 2, of a benchmark's tasks 1");
+  app.add_option(flag("video-failures"), typed.video_failures, "likewise");
+  app.add_flag("--play", typed.play,
                "of a task's file: with what its `play` changes, as play=true; else the episodes are those of training");
+}
+
+int run_evaluate(const std::vector<std::string>& words) {
+  CLI::App app("Runs policies in a simulated task and says how often they succeed.", "cohort evaluate");
+  EvaluateArguments arguments;
+  TypedArguments typed;
+  add_options(app, arguments, typed);
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   if (!arguments.html.empty() && !arguments.benchmark.empty())
     throw UsageError("--html is of one task's episodes: it does not go with --benchmark");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
-  if (play) arguments.task.words.emplace_back("play=true");
+  if (typed.play) arguments.task.words.emplace_back("play=true");
+  // A folder is who is to do it.
+  std::vector<std::string>& free_words = arguments.task.words;
+  const auto folders = std::stable_partition(free_words.begin(), free_words.end(),
+                                             [](const std::string& w) { return !fs::is_directory(w); });
+  std::move(folders, free_words.end(), std::back_inserter(arguments.policies));
+  free_words.erase(folders, free_words.end());
+  // --policy takes all words behind it, a task too.
+  const auto tasks_there =
+      std::stable_partition(arguments.policies.begin(), arguments.policies.end(),
+                            [](const auto& w) { return tasks::find_task(w) == nullptr && !tasks::is_task_file(w); });
+  std::move(tasks_there, arguments.policies.end(), std::back_inserter(free_words));
+  arguments.policies.erase(tasks_there, arguments.policies.end());
+  arguments.name = take_task(free_words, arguments.name);
+  if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   arguments.task.take_words(0);
-  reference.apply(arguments);
+  typed.reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
   if (arguments.name.empty() && arguments.benchmark.empty()) take_task_of_run(arguments);
   const auto shows_otherwise = [](const std::string& task) {
     return tasks::is_task_file(task) || (!task.empty() && tasks::settings_of(task)->has("play"));
   };
-  if (play && !shows_otherwise(arguments.name))
+  if (typed.play && !shows_otherwise(arguments.name))
     throw UsageError(format("--play: {} comes from no task's file (NAME.yaml), whose `play` it would apply",
                             arguments.name.empty() ? "a benchmark" : arguments.name));
-  std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", video_size, true);
-  if (!video_groups.empty()) arguments.video.geom_groups = geom_groups(video_groups);
+  std::tie(arguments.video.width, arguments.video.height) = picture_size("--video_size", typed.video_size, true);
+  if (!typed.video_groups.empty()) arguments.video.geom_groups = geom_groups(typed.video_groups);
   // Of a benchmark with ninety tasks four of each would be many.
   const int videos_of_kind = arguments.benchmark.empty() ? 2 : 1;
-  arguments.video.successes = video_successes.value_or(videos_of_kind);
-  arguments.video.failures = video_failures.value_or(videos_of_kind);
+  arguments.video.successes = typed.video_successes.value_or(videos_of_kind);
+  arguments.video.failures = typed.video_failures.value_or(videos_of_kind);
   if (only_checks_words()) return 0;
-  if (!video_folder.empty())
-    arguments.video_folder = video_folder;
+  if (!typed.video_folder.empty())
+    arguments.video_folder = typed.video_folder;
   else
     arguments.video_folder = arguments.out.empty() ? fs::path("videos") : fs::path(arguments.out) / "videos";
   answer_stop_signals("stops after this step; Ctrl-C again: at once");

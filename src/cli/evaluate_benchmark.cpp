@@ -52,6 +52,33 @@ config::Json write_all_videos(const EvaluateArguments& arguments, TaskArguments&
   return videos;
 }
 
+/// The rank's share of every task's episodes.
+std::vector<eval::TaskResult> roll_out(EvaluateArguments& arguments,
+                                       const std::vector<tasks::libero::SceneHead>& chosen, Actors& actors,
+                                       const std::vector<std::uint64_t>& seeds, const Share& share) {
+  std::vector<eval::TaskResult> results;
+  for (std::size_t t = 0; t < chosen.size(); ++t) {
+    results.push_back({.task = chosen[t].task,
+                       .instruction = chosen[t].language,
+                       .perturbation = chosen[t].perturbation,
+                       .description = "",
+                       .policies = {}});
+    const std::vector<std::uint64_t> own = eval::share_of(seeds, t, share.rank, share.world);
+    if (own.empty()) continue;
+    const auto task = arguments.task.make(chosen[t].task);
+    const auto of_task = actors.for_task(*task, arguments.task);
+    for (std::size_t p = 0; p < of_task.size(); ++p) {
+      results.back().policies.push_back(
+          eval::rollout(*task, *of_task[p].actor, own, {.max_steps = arguments.max_steps, .silent = share.rank != 0}));
+      results.back().policies.back().policy = actors.titles()[p];
+      if (share.rank == 0 && t == 0 && !of_task[p].summary.empty())
+        std::printf("%s: %s\n", actors.titles()[p].c_str(), of_task[p].summary.c_str());
+    }
+    results.back().description = task->description();
+  }
+  return results;
+}
+
 }  // namespace
 
 void evaluate_benchmark(EvaluateArguments& arguments) {
@@ -101,26 +128,7 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
                 static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
     std::fflush(stdout);
   }
-  std::vector<eval::TaskResult> results;
-  for (std::size_t t = 0; t < chosen.size(); ++t) {
-    results.push_back({.task = chosen[t].task,
-                       .instruction = chosen[t].language,
-                       .perturbation = chosen[t].perturbation,
-                       .description = "",
-                       .policies = {}});
-    const std::vector<std::uint64_t> own = eval::share_of(seeds, t, share.rank, share.world);
-    if (own.empty()) continue;
-    const auto task = arguments.task.make(chosen[t].task);
-    const auto of_task = actors.for_task(*task, arguments.task);
-    for (std::size_t p = 0; p < of_task.size(); ++p) {
-      results.back().policies.push_back(
-          eval::rollout(*task, *of_task[p].actor, own, {.max_steps = arguments.max_steps, .silent = !first}));
-      results.back().policies.back().policy = actors.titles()[p];
-      if (first && t == 0 && !of_task[p].summary.empty())
-        std::printf("%s: %s\n", actors.titles()[p].c_str(), of_task[p].summary.c_str());
-    }
-    results.back().description = task->description();
-  }
+  std::vector<eval::TaskResult> results = roll_out(arguments, chosen, actors, seeds, share);
   if (group) eval::merge_ranks(results, seeds, *group);
   const eval::BenchmarkHead head{.benchmark = suite.name,
                                  .tasks_of_benchmark = suite.expected,

@@ -77,4 +77,26 @@ std::optional<int> parse_arguments(CLI::App& app, const std::vector<std::string>
   return {};
 }
 
+std::string not_empty(const std::string& file) {
+  return file.empty() ? "the name of the file is empty" : "";
+}
+
+std::string page_name(const std::string& file) {
+  return file.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", file);
+}
+
+std::string take_task(std::vector<std::string>& words, const std::string& option) {
+  std::string name = option;
+  const auto names = [](const std::string& word) {
+    return word.starts_with("task=") || !config::is_override(word) || word.find('/') < word.find('=');  // a path
+  };
+  if (const auto word = std::find_if(words.begin(), words.end(), names); word != words.end()) {
+    const std::string named = word->starts_with("task=") ? word->substr(5) : *word;
+    if (!name.empty() && name != named) throw UsageError(format("two tasks are named: {} and {}", name, named));
+    name = named;
+    words.erase(word);
+  }
+  return name;
+}
+
 }  // namespace cohort::cli

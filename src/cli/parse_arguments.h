@@ -16,4 +16,13 @@ namespace cohort::cli {
 ///     if (const auto code = parse_arguments(app, words)) return *code;
 std::optional<int> parse_arguments(CLI::App& app, const std::vector<std::string>& words);
 
+/// Checks of an option's value, for CLI11: what is wrong with it, or "".
+std::string not_empty(const std::string& file);
+/// Of --html.
+std::string page_name(const std::string& file);
+
+/// The task that a command line names, in whatever way other commands take it: by --task, as task=NAME, or as the first word
+/// that is no setting, which is taken out of `words`. Empty: none. Throws UsageError where two are named.
+std::string take_task(std::vector<std::string>& words, const std::string& option);
+
 }  // namespace cohort::cli

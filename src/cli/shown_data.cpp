@@ -90,6 +90,7 @@ class SourceSession final : public view::DataSession {
         sums_.push_back({f, std::vector<Sum>(static_cast<std::size_t>(source.fields()[f].elements()))});
     std::vector<std::int64_t> steps;
     for (std::int64_t e = 0; e < source.size(); ++e) steps.push_back(source.steps(e));
+    if (steps.empty()) return;
     std::ranges::nth_element(steps, steps.begin() + std::ssize(steps) / 2);
     median_steps_ = steps[steps.size() / 2];
   }

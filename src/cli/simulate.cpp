@@ -95,9 +95,30 @@ std::vector<std::string> without_tuples(const std::vector<std::string>& words) {
   return out;
 }
 
-int run_simulate(const std::vector<std::string>& arguments) {
-  SimulateSettings s;
-  CLI::App app("Simulates many environments of a model.", "cohort simulate");
+void add_picture_options(CLI::App& app, PictureSettings& p) {
+  app.add_option("--video", p.video, "an .mp4 of the run, in its own time; environments side by side")
+      ->check(not_empty);
+  app.add_option("--picture", p.picture, "a .png of the last state")->check(not_empty);
+  app.add_option("--html", p.html, "an .html page that plays the run in a browser, without a network: turn, zoom, pick")
+      ->check(not_empty);
+  app.add_option("--camera", p.camera, "a camera of the model; without it one that sees the whole model");
+  app.add_option("--size", p.size, "pixels of an environment's picture, e.g. 640x480; the camera's without it");
+  app.add_option("--renderer", p.renderer, "raycast, or mujoco: MuJoCo's own, which needs EGL or OSMesa")
+      ->check(CLI::IsMember({"raycast", "mujoco"}))
+      ->capture_default_str();
+  app.add_option("--render-device", p.device,
+                 "cpu, cuda or cuda:N: where raycast draws; where the physics runs without it");
+  app.add_flag_function(
+      "--shadows,!--no-shadows", [&p](std::int64_t count) { p.shadows = count > 0; },
+      "pictures with shadows or without; else with them for a URDF file, whose light is ours");
+  app.add_option("--geom-groups", p.geom_groups, kGeomGroupsHelp);
+  app.add_option("--env-spacing", p.env_spacing,
+                 "all environments in one picture, so many metres apart along x and y (one number for both)")
+      ->expected(1, 2)
+      ->delimiter(',');
+}
+
+void add_options(CLI::App& app, SimulateSettings& s) {
   app.add_option("MODEL", s.model, "MJCF or URDF file, or a compiled .cohort model")->required();
   app.add_option("--n-envs", s.n_envs, "environments")->check(whole_number(1, 1 << 30))->capture_default_str();
   app.add_option("--steps", s.steps, "steps of every environment")
@@ -121,31 +142,8 @@ int run_simulate(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   app.add_option("--record", s.record,
                  "file for time, qpos, qvel, ctrl of every step, as float32 with both engines: .npz or .csv")
-      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
-  app.add_option("--video", s.pictures.video, "an .mp4 of the run, in its own time; environments side by side")
-      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
-  app.add_option("--picture", s.pictures.picture, "a .png of the last state")->check([](const std::string& text) {
-    return text.empty() ? "the name of the file is empty" : "";
-  });
-  app.add_option("--html", s.pictures.html,
-                 "an .html page that plays the run in a browser, without a network: turn, zoom, pick")
-      ->check([](const std::string& text) { return text.empty() ? "the name of the file is empty" : ""; });
-  app.add_option("--camera", s.pictures.camera, "a camera of the model; without it one that sees the whole model");
-  app.add_option("--size", s.pictures.size,
-                 "pixels of an environment's picture, e.g. 640x480; the camera's without it");
-  app.add_option("--renderer", s.pictures.renderer, "raycast, or mujoco: MuJoCo's own, which needs EGL or OSMesa")
-      ->check(CLI::IsMember({"raycast", "mujoco"}))
-      ->capture_default_str();
-  app.add_option("--render-device", s.pictures.device,
-                 "cpu, cuda or cuda:N: where raycast draws; where the physics runs without it");
-  app.add_flag_function(
-      "--shadows,!--no-shadows", [&s](std::int64_t count) { s.pictures.shadows = count > 0; },
-      "pictures with shadows or without; else with them for a URDF file, whose light is ours");
-  app.add_option("--geom-groups", s.pictures.geom_groups, kGeomGroupsHelp);
-  app.add_option("--env-spacing", s.pictures.env_spacing,
-                 "all environments in one picture, so many metres apart along x and y (one number for both)")
-      ->expected(1, 2)
-      ->delimiter(',');
+      ->check(not_empty);
+  add_picture_options(app, s.pictures);
   app.add_option("--threads", s.threads, "cores to use; 0: all, as far as each gets 256 environments")
       ->check(whole_number(0, 4096))
       ->capture_default_str();
@@ -172,20 +170,26 @@ int run_simulate(const std::vector<std::string>& arguments) {
                  "environments with at most so many constraint rows, 0 to 64, are solved for the rows' forces; without "
                  "it the model and the device decide. Equal numbers give equal bits on a CPU and on a CUDA device")
       ->check(whole_number(0, sim::kMostRowSpaceRows));
-  const CLI::Option* devices_option = app.add_option(
-      "--devices", s.devices,
-      "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
-      "counts; a recording gets the process' number before its suffix");
+  app.add_option("--devices", s.devices,
+                 "0,1,...: a process for each, with a share of the environments; with --backend cpu only their number "
+                 "counts; a recording gets the process' number before its suffix");
   app.add_option("--summary", s.summary, "")->group("");
   add_file_options(app, s.file_options);
+}
+
+int run_simulate(const std::vector<std::string>& arguments) {
+  SimulateSettings s;
+  CLI::App app("Simulates many environments of a model.", "cohort simulate");
+  add_options(app, s);
   if (const auto code = parse_arguments(app, without_tuples(arguments))) return *code;
+  const bool has_devices = app.count("--devices") > 0;
   check_together(s);
   // --devices starts ranks, too.
   const rank::Environment place = rank::read_environment(rank::process_variable, rank::StoreUse::kNone);
   for (const std::string& note : place.notes) log::warning("{}", note);
   if (place.launched()) s.local_rank = place.local_rank;
   // Of --devices (which is among the arguments of its processes, too), or of a launcher.
-  if (!s.summary.empty() || (place.world_size > 1 && devices_option->count() == 0)) {
+  if (!s.summary.empty() || (place.world_size > 1 && !has_devices)) {
     take_share(s, place);
     if (s.summary.empty()) {
       log::info("rank {} of {} (from {}): environments {} to {}", place.rank, place.world_size,
@@ -195,7 +199,7 @@ int run_simulate(const std::vector<std::string>& arguments) {
     if (s.threads == 0) s.threads = threads_for(s.n_envs, here);
     return simulate(s);
   }
-  if (devices_option->count() == 0) {
+  if (!has_devices) {
     if (s.threads == 0) s.threads = threads_for(s.n_envs, 1);
     return simulate(s);
   }

@@ -1,12 +1,11 @@
 #include "cli/simulate_figures.h"
 
-#include <cmath>
-#include <limits>
 #include <sstream>
 #include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "sim/lost_positions.h"
 #include "sim/scene.h"
 
 namespace cohort::cli {
@@ -69,41 +68,10 @@ int report_trouble(sim::Scene& scene) {
 }
 
 void report_lost_positions(sim::Scene& scene, std::int64_t steps) {
-  if (scene.engine().kind() != sim::EngineKind::kBatched) return;
-  // A millimetre or milliradian lost of a hundredth moved counts; rounding is half of what the next float is away, and may be to one side in every
-  // step.
-  constexpr double kCounts = 0.01, kLost = 1e-3, kLostShare = 1e-3;
-  const sim::ModelInfo& info = scene.info();
-  const std::vector<float> q = scene.get_qpos(), v = scene.get_qvel();
-  double most = 0, at = 0, step = 0, spacing = 0;
-  int env = 0;
-  const sim::JointInfo* joint = nullptr;
-  for (const sim::JointInfo& j : info.joints) {
-    // Orientations are unit quaternions: they are never far from zero.
-    const int coordinates = j.type == sim::JointType::kFree ? 3 : j.type == sim::JointType::kBall ? 0 : 1;
-    for (int k = 0; k < coordinates; ++k) {
-      for (int e = 0; e < scene.n_envs(); ++e) {
-        const float where = std::abs(q[static_cast<std::size_t>(e * info.nq + j.qpos + k)]);
-        const double between = static_cast<double>(std::nextafter(where, std::numeric_limits<float>::max()) - where);
-        const double moves =
-            std::abs(static_cast<double>(v[static_cast<std::size_t>(e * info.nv + j.dof + k)])) * info.timestep;
-        const double lost = 0.5 * between * static_cast<double>(steps);
-        if (moves * static_cast<double>(steps) < kCounts || lost < kLost || 0.5 * between < kLostShare * moves ||
-            lost <= most) {
-          continue;
-        }
-        most = lost, at = static_cast<double>(where), step = moves, spacing = between, env = e, joint = &j;
-      }
-    }
-  }
-  if (joint == nullptr) return;
-  const char* unit = joint->type == sim::JointType::kHinge ? "rad" : "m";
-  log::warning(
-      "joint {} of environment {} is {:.6g} {} out and moves {:.3g} {} a timestep, which single precision rounds to "
-      "multiples of {:.3g} there: after {} timesteps it may be {:.2g} {} off. Start nearer to zero or take a longer "
-      "--timestep; --engine mujoco computes in double precision",
-      joint->name.empty() ? format("{}", joint - info.joints.data()) : format("`{}`", joint->name),
-      scene.global_environment_id(env), at, unit, step, unit, spacing, steps, most, unit);
+  const std::string lost = sim::describe_lost_positions(scene, steps);
+  if (lost.empty()) return;
+  log::warning("{}. Start nearer to zero or take a longer --timestep; --engine mujoco computes in double precision",
+               lost);
 }
 
 void need_one_left(const SimulateFigures& f, int n_envs, const std::string& control) {

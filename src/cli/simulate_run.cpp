@@ -97,7 +97,9 @@ bool gpu_usable() {
   return sim::cuda_unusable().empty() && !list_devices({.egl = false}).visible.empty();
 }
 
-int simulate(const SimulateSettings& s) {
+namespace {
+
+sim::SceneOptions scene_options(const SimulateSettings& s) {
   sim::SceneOptions options;
   options.device = device_of(s);
   options.engine = sim::parse_engine(s.engine);
@@ -110,6 +112,39 @@ int simulate(const SimulateSettings& s) {
   options.row_space = s.row_space;
   options.report_stops = false;  // count_step() and report_trouble() do
   options.exclude = exclusions(s.file_options.exclude);
+  return options;
+}
+
+/// The state that the run begins with, before its first frame is recorded; what is amiss with it is said.
+void begin_at(sim::Scene& scene, const SimulateSettings& s) {
+  const int keyframe = s.keyframe.empty() ? -1 : scene.info().keyframe(s.keyframe);
+  if (keyframe >= 0) scene.reset_to_keyframe(keyframe);
+  for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
+  const std::string outside = scene.info().starts_outside_limits(keyframe);
+  if (!outside.empty()) log::warning("{}", outside);
+  const std::string overlap = scene.overlaps();
+  if (!overlap.empty()) log::warning("{}", overlap);
+  // A keyframe has controls of its own.
+  if (s.control == "zero" && scene.info().nu > 0) {
+    scene.set_ctrl(std::vector<float>(static_cast<std::size_t>(scene.info().nu), 0.0f));
+  }
+  if (s.control == "hold") hold_start(scene);
+}
+
+void say_speed(const SimulateFigures& figures, int n_envs) {
+  if (figures.done == 0) return;
+  log::info(
+      "{:.0f} steps/s in physics ({} environments x {} steps in {:.3f} s), {:.2f} contacts and {:.2f} solver "
+      "iterations per step, {} environments stopped{}",
+      figures.steps / figures.seconds, n_envs, figures.done, figures.seconds, figures.contacts / figures.steps,
+      figures.iterations / figures.steps, figures.stopped,
+      figures.stopped > 0 ? format("; the {:.0f} steps before that are counted", figures.steps) : "");
+}
+
+}  // namespace
+
+int simulate(const SimulateSettings& s) {
+  const sim::SceneOptions options = scene_options(s);
   const auto begin = std::chrono::steady_clock::now();
   const auto since = [](auto from) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
@@ -121,18 +156,7 @@ int simulate(const SimulateSettings& s) {
     scene.add_entity(morph_of(s.model, s.file_options));
     scene.build(s.n_envs, s.pictures.spacing());
   }
-  const int keyframe = s.keyframe.empty() ? -1 : scene.info().keyframe(s.keyframe);
-  if (keyframe >= 0) scene.reset_to_keyframe(keyframe);
-  for (const std::string& warning : scene.warnings()) log::warning("{}", warning);
-  const std::string outside = scene.info().starts_outside_limits(keyframe);
-  if (!outside.empty()) log::warning("{}", outside);
-  const std::string overlap = scene.overlaps();
-  if (!overlap.empty()) log::warning("{}", overlap);
-  // Before the first frame is recorded. A keyframe has controls of its own.
-  if (s.control == "zero" && scene.info().nu > 0) {
-    scene.set_ctrl(std::vector<float>(static_cast<std::size_t>(scene.info().nu), 0.0f));
-  }
-  if (s.control == "hold") hold_start(scene);
+  begin_at(scene, s);
   Interrupt interrupt;
   std::unique_ptr<sim::StateRecorder> recorder;
   if (!s.record.empty()) recorder = std::make_unique<sim::StateRecorder>(scene, s.record, s.steps + 1);
@@ -184,14 +208,7 @@ int simulate(const SimulateSettings& s) {
   const int stopped = report_trouble(scene);
   report_lost_positions(scene, figures.done);
   figures.stopped = stopped;
-  if (figures.done > 0) {
-    log::info(
-        "{:.0f} steps/s in physics ({} environments x {} steps in {:.3f} s), {:.2f} contacts and {:.2f} solver "
-        "iterations per step, {} environments stopped{}",
-        figures.steps / figures.seconds, s.n_envs, figures.done, figures.seconds, figures.contacts / figures.steps,
-        figures.iterations / figures.steps, stopped,
-        stopped > 0 ? format("; the {:.0f} steps before that are counted", figures.steps) : "");
-  }
+  say_speed(figures, s.n_envs);
   if (!s.summary.empty()) {
     write_file_atomically(s.summary, to_text(figures));
   }

@@ -177,6 +177,8 @@ int run_tasks(const std::vector<std::string>& arguments) {
   CLI::App app("Lists the tasks, or shows one. `cohort tasks new FILE --robot ROBOT` writes one.", "cohort tasks");
   app.add_option("NAME", name, "task to show, by name or file (my_task.yaml); without it all are listed");
   app.add_option("SETTINGS", settings.overrides, "key=value of the task's own settings");
+  std::string option;
+  app.add_option("--task", option, "as NAME");
   app.add_option("--engine", settings.engine, "batched or mujoco; else the task's own")
       ->check(CLI::IsMember({"batched", "mujoco"}));
   std::string libero;
@@ -210,6 +212,8 @@ int run_tasks(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   app.add_option("--renderer", settings.pictures.renderer, "raycast or mujoco; else the task's own")->needs(wanted);
   if (const auto code = parse_arguments(app, arguments)) return *code;
+  if (!name.empty()) settings.overrides.insert(settings.overrides.begin(), name);
+  name = take_task(settings.overrides, option);
   if (*seed && !*wanted && !*checks_policy)
     throw UsageError("--seed: of which episode? It goes with --picture or --check-policy");
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);

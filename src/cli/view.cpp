@@ -20,12 +20,14 @@
 #include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "data/format.h"
 #include "data/open_episodes.h"
 #include "launch/signals.h"
 #include "rl/ppo_policy.h"
 #include "sim/model_file.h"
+#include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 #include "tasks/shown_scene.h"
 #include "view/data_server.h"
@@ -64,6 +66,15 @@ std::string task_of_run(const fs::path& run, tasks::TaskSettings& settings) {
 
 bool is_model(const std::string& what) {
   return what.ends_with(".xml") || what.ends_with(".mjcf") || what.ends_with(".urdf") || what.ends_with(".cohort");
+}
+
+/// A task's file; a JSON file that holds a list is a manifest of trajectories, a data set.
+bool is_task(const std::string& what) {
+  if (!tasks::is_task_file(what) || fs::is_directory(what)) return false;
+  if (!what.ends_with(".json")) return true;
+  const std::string text = read_file(what);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string::npos || text[begin] != '[';
 }
 
 template <class Server, class Session, class Settings>
@@ -223,10 +234,7 @@ void view_run(ViewArguments& arguments, const fs::path& what) {
   serve(session, arguments);
 }
 
-int run_view(const std::vector<std::string>& words) {
-  CLI::App app(
-      "Shows a model, a task, a run or a data set in a browser: it plays, and is turned, picked and moved there.",
-      "cohort view");
+void add_options(CLI::App& app, ViewArguments& arguments, std::string& what) {
   app.footer(
       "  cohort view robot.xml                                    its joints and controls as sliders\n"
       "  cohort view quadruped-velocity --policy outputs/dog/latest --n-envs 16\n"
@@ -237,12 +245,11 @@ int run_view(const std::vector<std::string>& words) {
       "The page is served on this machine's loopback address, behind a token. A page in a file, without a server: "
       "--html\n"
       "of cohort simulate, evaluate and collect.");
-  ViewArguments arguments;
   app.add_option(
-         "WHAT", arguments.task.words,
-         "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, and settings of "
-         "it key=value; a run of PPO; or a data set, as `cohort data inspect` takes it")
-      ->required();
+      "WHAT", arguments.task.words,
+      "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, or its .yaml file, "
+      "with settings key=value; a run of PPO; or a data set, as `cohort data inspect` takes it");
+  app.add_option("--task", what, "as WHAT");
   app.add_option(
       "--policy", arguments.policies,
       "of a task, who acts: expert, random, replay:DATA, a server ws://HOST:PORT, a run or checkpoint; several "
@@ -261,13 +268,27 @@ int run_view(const std::vector<std::string>& words) {
   app.add_option("--port", arguments.server.port, "0: one that is free")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+}
+
+int run_view(const std::vector<std::string>& words) {
+  CLI::App app(
+      "Shows a model, a task, a run or a data set in a browser: it plays, and is turned, picked and moved there.",
+      "cohort view");
+  ViewArguments arguments;
+  std::string what;
+  add_options(app, arguments, what);
   arguments.task.add_to(app);
   app.get_option("--n-envs")->description("environments side by side, at most 64 of them shown")->default_val(1);
   if (const auto code = parse_arguments(app, words)) return *code;
-  arguments.task.take_words(1);
+  if (what.empty() && !arguments.task.words.empty()) {  // Also a path with a `=`, which elsewhere is a setting.
+    what = arguments.task.words.front();
+    if (what.starts_with("task=")) what.erase(0, 5);
+    arguments.task.words.erase(arguments.task.words.begin());
+  }
+  if (what.empty()) throw UsageError("what is to be seen? `cohort view MODEL`, `TASK`, `RUN` or `DATA`");
+  arguments.task.take_words(0);
   arguments.server.playing = !arguments.paused;
   if (only_checks_words()) return 0;
-  const std::string what = arguments.task.words.front();
   if (!arguments.task.settings.engine.empty()) arguments.engine = arguments.task.settings.engine;
   arguments.task.settings.threads = arguments.task.threads();
   if (is_model(what)) {
@@ -280,14 +301,14 @@ int run_view(const std::vector<std::string>& words) {
     view_model(arguments, what);
     return 0;
   }
-  if (fs::exists(what) && !what.ends_with(".json")) {
+  if (fs::exists(what) && !is_task(what)) {
     if (!rl::is_ppo_run(what)) {
       const bool holds_data =
           std::ranges::any_of(data::formats(), [&](const data::DataFormat& known) { return known.probe(what); });
       COHORT_THROW_UNLESS(
           holds_data,
-          "{} is no model, no run of PPO, which names its task, and no data set; of another run name the task, and the "
-          "run with --policy",
+          "{} is no model (.xml, .urdf, .cohort), no task's file (.yaml), no run of PPO, which names its task, and no "
+          "data set; of another run name the task, and the run with --policy",
           what);
       view_data(arguments, what);
       return 0;

@@ -1,4 +1,4 @@
-/// The formats of robot data. One more is a folder below data/ and a line in formats.cpp, or register_format():
+/// The formats of robot data. One more is a folder below data/ and a word in its CMakeLists.txt, or register_format():
 ///
 ///   DataFormat format{.name = "lines", .title = "Lines", .contents = "a .lines file", .extensions = {".lines"}};
 ///   format.probe = …; format.open = …; format.write = …;

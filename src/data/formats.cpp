@@ -2,15 +2,15 @@
 
 #include "core/error.h"
 #include "data/format.h"
-#include "data/hdf5/hdf5_format.h"
-#include "data/lerobot/lerobot_format.h"
-#include "data/rlds/rlds_format.h"
 
 namespace cohort::data {
+
+std::vector<DataFormat> built_in_formats();  // written by CMake from data_formats
+
 namespace {
 
 std::vector<DataFormat>& known_formats() {
-  static std::vector<DataFormat> all{rlds_format(), hdf5_format(), lerobot_format()};
+  static std::vector<DataFormat> all = built_in_formats();
   return all;
 }
 

@@ -98,6 +98,15 @@ void draw_curves(Canvas& canvas, const Episode& episode, const StepField& field,
   }
 }
 
+/// Where a frame cannot be read.
+void draw_fault(Canvas& canvas, std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width) {
+  canvas.fill(top, left, height, width, kPlot);
+  const auto x = static_cast<double>(left), y = static_cast<double>(top);
+  const auto right = static_cast<double>(left + width - 1), bottom = static_cast<double>(top + height - 1);
+  canvas.line(x, y, right, bottom, kFault);
+  canvas.line(right, y, x, bottom, kFault);
+}
+
 }  // namespace
 
 std::string inspect_text(const EpisodeSource& source, const std::vector<std::int64_t>& episodes) {
@@ -196,18 +205,14 @@ Image contact_sheet(const EpisodeSource& source, const ContactSheetSettings& set
         const std::int64_t count = std::min(settings.frames, episode->steps());
         const std::int64_t step = count == 1 ? 0 : k * (episode->steps() - 1) / (count - 1);
         const std::int64_t left = kMargin + k * (widths[c] + kGap);
-        if (load_frame(*episode, cameras[c], step, decoded)) {
-          small.resize(settings.frame_height, widths[c], decoded.channels);
-          resizer.resize(decoded, settings.frame_height, widths[c], ResizeMethod::kBilinearAntialias,
-                         small.pixels.data());
-          canvas.paste(small, y, left);
-        } else {
-          canvas.fill(y, left, settings.frame_height, widths[c], kPlot);
-          canvas.line(static_cast<double>(left), static_cast<double>(y), static_cast<double>(left + widths[c] - 1),
-                      static_cast<double>(y + settings.frame_height - 1), kFault);
-          canvas.line(static_cast<double>(left + widths[c] - 1), static_cast<double>(y), static_cast<double>(left),
-                      static_cast<double>(y + settings.frame_height - 1), kFault);
+        if (!load_frame(*episode, cameras[c], step, decoded)) {
+          draw_fault(canvas, y, left, settings.frame_height, widths[c]);
+          continue;
         }
+        small.resize(settings.frame_height, widths[c], decoded.channels);
+        resizer.resize(decoded, settings.frame_height, widths[c], ResizeMethod::kBilinearAntialias,
+                       small.pixels.data());
+        canvas.paste(small, y, left);
       }
       y += settings.frame_height + 2 * kGap;
     }

@@ -127,6 +127,60 @@ VectorStatistics vector_from_json(const Json& root, const char* which, const std
   return s;
 }
 
+/// Of some episodes, or of all.
+struct StatisticsPart {
+  Moments action, proprio;
+  std::vector<float> kept_action, kept_proprio;
+};
+
+/// Reads every step once; one of `stride` is kept for the quantiles.
+StatisticsPart read_steps(const EpisodeSource& source, const std::vector<std::int64_t>& episodes,
+                          const ComponentVector& action, const ComponentVector& proprio, std::int64_t stride,
+                          int threads) {
+  const auto action_width = static_cast<std::size_t>(action.width()),
+             proprio_width = static_cast<std::size_t>(proprio.width());
+  const auto count = static_cast<std::int64_t>(episodes.size());
+  const std::int64_t tasks = (count + kEpisodesPerTask - 1) / kEpisodesPerTask;
+  std::vector<StatisticsPart> parts(static_cast<std::size_t>(tasks),
+                                    StatisticsPart{Moments(action_width), Moments(proprio_width), {}, {}});
+  parallel_for(tasks, threads > 0 ? threads : available_cores(), [&](std::int64_t task) {
+    StatisticsPart& part = parts[static_cast<std::size_t>(task)];
+    std::vector<float> rows;
+    for (std::int64_t i = task * kEpisodesPerTask; i < std::min(count, (task + 1) * kEpisodesPerTask); ++i) {
+      const auto episode = source.open(episodes[static_cast<std::size_t>(i)]);
+      const auto collect = [&](const ComponentVector& vector, Moments& moments, std::vector<float>& kept) {
+        if (vector.width() == 0) return;
+        const auto width = static_cast<std::size_t>(vector.width());
+        rows.resize(static_cast<std::size_t>(episode->steps()) * width);
+        vector.read(*episode, 0, episode->steps(), rows);
+        for (std::int64_t t = 0; t < episode->steps(); ++t) {
+          const float* row = rows.data() + static_cast<std::size_t>(t) * width;
+          moments.add(row);
+          if (t % stride == 0) kept.insert(kept.end(), row, row + width);
+        }
+      };
+      collect(action, part.action, part.kept_action);
+      collect(proprio, part.proprio, part.kept_proprio);
+    }
+  });
+  StatisticsPart total{Moments(action_width), Moments(proprio_width), {}, {}};
+  std::size_t action_values = 0, proprio_values = 0;
+  for (const StatisticsPart& part : parts) {
+    action_values += part.kept_action.size();
+    proprio_values += part.kept_proprio.size();
+  }
+  total.kept_action.reserve(action_values);  // memory that is taken as the parts give theirs back
+  total.kept_proprio.reserve(proprio_values);
+  for (StatisticsPart& part : parts) {
+    total.action.add(part.action);
+    total.proprio.add(part.proprio);
+    total.kept_action.insert(total.kept_action.end(), part.kept_action.begin(), part.kept_action.end());
+    total.kept_proprio.insert(total.kept_proprio.end(), part.kept_proprio.begin(), part.kept_proprio.end());
+    part = StatisticsPart{Moments(0), Moments(0), {}, {}};
+  }
+  return total;
+}
+
 }  // namespace
 
 Json to_json(const RobotStatistics& statistics) {
@@ -184,50 +238,9 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
   if (auto statistics = known()) return *std::move(statistics);
 
   const auto count = static_cast<std::int64_t>(episodes.size());
-  const std::int64_t tasks = (count + kEpisodesPerTask - 1) / kEpisodesPerTask;
   if (stride > 1)
     log::info("statistics of {}: the quantiles are taken from every {}th of {} steps", source.name(), stride, steps);
-  struct Part {
-    Moments action, proprio;
-    std::vector<float> kept_action, kept_proprio;
-  };
-  std::vector<Part> parts(static_cast<std::size_t>(tasks), Part{Moments(action_width), Moments(proprio_width), {}, {}});
-  const int threads = settings.threads > 0 ? settings.threads : available_cores();
-  parallel_for(tasks, threads, [&](std::int64_t task) {
-    Part& part = parts[static_cast<std::size_t>(task)];
-    std::vector<float> rows;
-    for (std::int64_t i = task * kEpisodesPerTask; i < std::min(count, (task + 1) * kEpisodesPerTask); ++i) {
-      const auto episode = source.open(episodes[static_cast<std::size_t>(i)]);
-      const auto collect = [&](const ComponentVector& vector, Moments& moments, std::vector<float>& kept) {
-        if (vector.width() == 0) return;
-        const auto width = static_cast<std::size_t>(vector.width());
-        rows.resize(static_cast<std::size_t>(episode->steps()) * width);
-        vector.read(*episode, 0, episode->steps(), rows);
-        for (std::int64_t t = 0; t < episode->steps(); ++t) {
-          const float* row = rows.data() + static_cast<std::size_t>(t) * width;
-          moments.add(row);
-          if (t % stride == 0) kept.insert(kept.end(), row, row + width);
-        }
-      };
-      collect(action, part.action, part.kept_action);
-      collect(proprio, part.proprio, part.kept_proprio);
-    }
-  });
-  Part total{Moments(action_width), Moments(proprio_width), {}, {}};
-  std::size_t action_values = 0, proprio_values = 0;
-  for (const Part& part : parts) {
-    action_values += part.kept_action.size();
-    proprio_values += part.kept_proprio.size();
-  }
-  total.kept_action.reserve(action_values);  // memory that is taken as the parts give theirs back
-  total.kept_proprio.reserve(proprio_values);
-  for (Part& part : parts) {
-    total.action.add(part.action);
-    total.proprio.add(part.proprio);
-    total.kept_action.insert(total.kept_action.end(), part.kept_action.begin(), part.kept_action.end());
-    total.kept_proprio.insert(total.kept_proprio.end(), part.kept_proprio.begin(), part.kept_proprio.end());
-    part = Part{Moments(0), Moments(0), {}, {}};
-  }
+  StatisticsPart total = read_steps(source, episodes, action, proprio, stride, settings.threads);
   RobotStatistics statistics{.transitions = steps, .trajectories = count, .hash = hash};
   if (action_width > 0) statistics.action = finish(total.action, total.kept_action);
   if (proprio_width > 0) statistics.proprio = finish(total.proprio, total.kept_proprio);

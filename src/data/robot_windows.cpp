@@ -233,6 +233,23 @@ struct RobotWindows::Impl {
     return {first, last};
   }
 
+  /// Given, of a file, or computed.
+  RobotStatistics statistics_of(const Set& set, std::size_t d) const {
+    if (!settings.given_statistics.empty()) {
+      const auto& given = settings.given_statistics;
+      COHORT_THROW_UNLESS(given.size() == 1 || given.size() == settings.paths.size(),
+                          "{} statistics for {} data sets; give one for all, or one each", given.size(),
+                          settings.paths.size());
+      return given[given.size() == 1 ? 0 : d];
+    }
+    if (settings.statistics.empty())
+      return compute_statistics(
+          *set.source, set.episodes, *set.action, *set.proprio, settings.paths[d],
+          {.threads = threads, .quantile_bytes = settings.quantile_bytes, .cache = settings.statistics_cache});
+    const auto json = nlohmann::ordered_json::parse(read_file(settings.statistics), nullptr, false);
+    return statistics_from_json(json, settings.statistics);
+  }
+
   void open_set(std::size_t d) {
     const std::string& path = settings.paths[d];
     const std::int64_t cache_bytes = settings.cache_bytes / static_cast<std::int64_t>(settings.paths.size());
@@ -293,20 +310,7 @@ struct RobotWindows::Impl {
     }
     COHORT_THROW_UNLESS(windows > 0, "{}: no episode is long enough for a window of {} observations and {} actions",
                         path, settings.observation_steps, settings.action_steps);
-    if (!settings.given_statistics.empty()) {
-      const auto& given = settings.given_statistics;
-      COHORT_THROW_UNLESS(given.size() == 1 || given.size() == settings.paths.size(),
-                          "{} statistics for {} data sets; give one for all, or one each", given.size(),
-                          settings.paths.size());
-      set.statistics = given[given.size() == 1 ? 0 : d];
-    } else if (settings.statistics.empty()) {
-      set.statistics = compute_statistics(
-          *set.source, set.episodes, *set.action, *set.proprio, path,
-          {.threads = threads, .quantile_bytes = settings.quantile_bytes, .cache = settings.statistics_cache});
-    } else {
-      const auto json = nlohmann::ordered_json::parse(read_file(settings.statistics), nullptr, false);
-      set.statistics = statistics_from_json(json, settings.statistics);
-    }
+    set.statistics = statistics_of(set, d);
     // Computing statistics reads every value; so does this, where they are given.
     if (!settings.given_statistics.empty() || !settings.statistics.empty()) check_values(set, notes);
     set.normalize_action =

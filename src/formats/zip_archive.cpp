@@ -1,7 +1,8 @@
 #include "formats/zip_archive.h"
 
 #include <algorithm>
-#include <array>
+
+#include <zlib.h>
 
 namespace cohort {
 namespace {
@@ -40,18 +41,7 @@ std::string extra_of(const std::string& values) {
 }  // namespace
 
 std::uint32_t zip_crc(std::uint32_t crc, std::string_view bytes) {
-  static const std::array<std::uint32_t, 256> table = [] {
-    std::array<std::uint32_t, 256> t{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      std::uint32_t c = i;
-      for (int k = 0; k < 8; ++k) c = c & 1 ? 0xEDB88320u ^ (c >> 1) : c >> 1;
-      t[i] = c;
-    }
-    return t;
-  }();
-  crc = ~crc;
-  for (const char byte : bytes) crc = table[(crc ^ static_cast<unsigned char>(byte)) & 255] ^ (crc >> 8);
-  return ~crc;
+  return static_cast<std::uint32_t>(::crc32_z(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
 std::string zip_local_header(const ZipEntry& e) {

@@ -158,7 +158,7 @@ int run_job(const LaunchSettings& given) {
       plan.identity.attempt = rendezvous->attempt(attempt);
       WorkerGroup group(plan, console, guard, *rendezvous);
       console.write();
-      group.start(settings.elastic ? std::move(pages) : std::vector<std::unique_ptr<rank::Page>>());
+      group.start(settings.elastic ? std::exchange(pages, {}) : std::vector<std::unique_ptr<rank::Page>>());
       outcome = AttemptWatch(group, *signals, console, plan.settings, *rendezvous, plan.identity.meeting, restarts_used)
                     .run();
       code = 0;

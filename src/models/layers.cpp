@@ -67,12 +67,13 @@ at::Tensor ring_neighbours(const at::Tensor& x_BLC) {
   return at::cat({x_BLC.roll(1, 1), x_BLC, x_BLC.roll(-1, 1)}, -1);
 }
 
-LayerNorm::LayerNorm(std::int64_t width)
-    : weight_(register_parameter("weight", at::empty({width}))),
+LayerNorm::LayerNorm(std::int64_t width, double eps)
+    : eps_(eps),
+      weight_(register_parameter("weight", at::empty({width}))),
       bias_(register_parameter("bias", at::empty({width}))) {}
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return at::layer_norm(x, weight_.sizes(), weight_, bias_, 1e-5);
+  return at::layer_norm(x, weight_.sizes(), weight_, bias_, eps_);
 }
 
 void LayerNorm::initialise(Initialiser& initialiser) {

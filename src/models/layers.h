@@ -59,14 +59,15 @@ class CircularConv : public torch::nn::Module, public Initialised {
 /// (B, L, 3·C): for each position its left neighbour on the ring, itself, its right neighbour.
 at::Tensor ring_neighbours(const at::Tensor& x_BLC);
 
-/// Normalisation over the last dimension; eps 1e-5. weight (d), bias (d).
+/// Normalisation over the last dimension. weight (d), bias (d).
 class LayerNorm : public torch::nn::Module, public Initialised {
  public:
-  explicit LayerNorm(std::int64_t width);
+  explicit LayerNorm(std::int64_t width, double eps = 1e-5);
   at::Tensor forward(const at::Tensor& x) const;
   void initialise(Initialiser& initialiser) override;
 
  private:
+  double eps_;
   at::Tensor weight_, bias_;
 };
 

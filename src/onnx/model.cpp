@@ -4,87 +4,18 @@
 #include <bit>
 #include <cstring>
 #include <protozero/pbf_reader.hpp>
-#include <protozero/pbf_writer.hpp>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "onnx/message_fields.h"
 
 namespace cohort::onnx {
 namespace {
 
 using protozero::pbf_reader;
-using protozero::pbf_tag_type;
 using protozero::pbf_wire_type;
-using protozero::pbf_writer;
-
-// Field numbers of the messages, named as in onnx.proto.
-namespace model_field {
-enum : pbf_tag_type {
-  ir_version = 1,
-  producer_name = 2,
-  producer_version = 3,
-  graph = 7,
-  opset_import = 8,
-  metadata_props = 14
-};
-}
-namespace opset_field {
-enum : pbf_tag_type { domain = 1, version = 2 };
-}
-namespace entry_field {
-enum : pbf_tag_type { key = 1, value = 2 };
-}
-namespace graph_field {
-enum : pbf_tag_type { node = 1, name = 2, initializer = 5, input = 11, output = 12, sparse_initializer = 15 };
-}
-namespace node_field {
-enum : pbf_tag_type { input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7 };
-}
-namespace attribute_field {
-enum : pbf_tag_type { name = 1, f = 2, i = 3, s = 4, t = 5, floats = 7, ints = 8, strings = 9, type = 20 };
-}
-namespace tensor_field {
-enum : pbf_tag_type {
-  dims = 1,
-  data_type = 2,
-  float_data = 4,
-  int32_data = 5,
-  int64_data = 7,
-  name = 8,
-  raw_data = 9,
-  double_data = 10,
-  external_data = 13
-};
-}
-namespace port_field {
-enum : pbf_tag_type { name = 1, type = 2 };
-}
-namespace type_field {
-enum : pbf_tag_type { tensor_type = 1 };
-}
-namespace tensor_type_field {
-enum : pbf_tag_type { elem_type = 1, shape = 2 };
-}
-namespace shape_field {
-enum : pbf_tag_type { dim = 1 };
-}
-namespace dim_field {
-enum : pbf_tag_type { dim_value = 1, dim_param = 2 };
-}
-
-// TensorProto.DataType.
-enum DataType : std::int32_t {
-  kFloat = 1,
-  kUint8 = 2,
-  kInt8 = 3,
-  kInt32 = 6,
-  kInt64 = 7,
-  kBool = 9,
-  kFloat16 = 10,
-  kDouble = 11
-};
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
 
@@ -136,6 +67,51 @@ void unpack(std::string_view bytes, std::vector<To>& to, const Convert& convert)
   }
 }
 
+/// Puts a tensor's numbers, which are `raw` or lie in floats and ints already, where its element type has them.
+void place_numbers(Tensor& tensor, std::int32_t type, std::string_view raw) {
+  const auto as_is = [](auto value) { return static_cast<float>(value); };
+  const auto as_int = [](auto value) { return static_cast<std::int64_t>(value); };
+  switch (type) {
+    case kFloat:
+      if (!raw.empty()) unpack<float>(raw, tensor.floats, as_is);
+      break;
+    case kDouble:
+      if (!raw.empty()) unpack<double>(raw, tensor.floats, as_is);
+      break;
+    case kFloat16:
+      if (!raw.empty()) {
+        unpack<std::uint16_t>(raw, tensor.floats, from_half);
+      } else {
+        for (const std::int64_t bits : tensor.ints)
+          tensor.floats.push_back(from_half(static_cast<std::uint16_t>(bits)));
+        tensor.ints.clear();
+      }
+      break;
+    case kInt64:
+      tensor.integral = true;
+      if (!raw.empty()) unpack<std::int64_t>(raw, tensor.ints, as_int);
+      break;
+    case kInt32:
+      tensor.integral = true;
+      if (!raw.empty()) unpack<std::int32_t>(raw, tensor.ints, as_int);
+      break;
+    case kInt8:
+      tensor.integral = true;
+      if (!raw.empty()) unpack<std::int8_t>(raw, tensor.ints, as_int);
+      break;
+    case kUint8:
+    case kBool:
+      tensor.integral = true;
+      if (!raw.empty()) unpack<std::uint8_t>(raw, tensor.ints, as_int);
+      break;
+    default:
+      throw Error(
+          format("tensor '{}' is of element type {} (onnx.proto, TensorProto.DataType): float, double, "
+                 "float16, int8, int32, int64, uint8 and bool are read",
+                 tensor.name, type));
+  }
+}
+
 Tensor parse_tensor(pbf_reader message) {
   Tensor tensor;
   std::int32_t type = 0;
@@ -181,47 +157,7 @@ Tensor parse_tensor(pbf_reader message) {
                       "the numbers of tensor '{}' lie in a file of their own: save the model as one file "
                       "(onnx.save(model, path, save_as_external_data=False))",
                       tensor.name);
-  const auto as_is = [](auto value) { return static_cast<float>(value); };
-  const auto as_int = [](auto value) { return static_cast<std::int64_t>(value); };
-  switch (type) {
-    case kFloat:
-      if (!raw.empty()) unpack<float>(raw, tensor.floats, as_is);
-      break;
-    case kDouble:
-      if (!raw.empty()) unpack<double>(raw, tensor.floats, as_is);
-      break;
-    case kFloat16:
-      if (!raw.empty()) {
-        unpack<std::uint16_t>(raw, tensor.floats, from_half);
-      } else {
-        for (const std::int64_t bits : tensor.ints)
-          tensor.floats.push_back(from_half(static_cast<std::uint16_t>(bits)));
-        tensor.ints.clear();
-      }
-      break;
-    case kInt64:
-      tensor.integral = true;
-      if (!raw.empty()) unpack<std::int64_t>(raw, tensor.ints, as_int);
-      break;
-    case kInt32:
-      tensor.integral = true;
-      if (!raw.empty()) unpack<std::int32_t>(raw, tensor.ints, as_int);
-      break;
-    case kInt8:
-      tensor.integral = true;
-      if (!raw.empty()) unpack<std::int8_t>(raw, tensor.ints, as_int);
-      break;
-    case kUint8:
-    case kBool:
-      tensor.integral = true;
-      if (!raw.empty()) unpack<std::uint8_t>(raw, tensor.ints, as_int);
-      break;
-    default:
-      throw Error(
-          format("tensor '{}' is of element type {} (onnx.proto, TensorProto.DataType): float, double, "
-                 "float16, int8, int32, int64, uint8 and bool are read",
-                 tensor.name, type));
-  }
+  place_numbers(tensor, type, raw);
   std::int64_t elements = 1;
   for (const std::int64_t size : tensor.shape) {
     COHORT_THROW_UNLESS(size >= 0 && (size == 0 || elements <= kMostElements / size), "tensor '{}' has the shape {}",
@@ -401,78 +337,6 @@ void parse_opset(pbf_reader message, Model& model) {
   if (domain.empty() || domain == "ai.onnx") model.opset = version;
 }
 
-template <class Numbers>
-void add_raw(pbf_writer& to, const Numbers& numbers) {
-  static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
-  to.add_bytes(tensor_field::raw_data, reinterpret_cast<const char*>(numbers.data()),
-               numbers.size() * sizeof(numbers[0]));
-}
-
-void put_tensor(pbf_writer& message, const Tensor& tensor) {
-  for (const std::int64_t size : tensor.shape) message.add_int64(tensor_field::dims, size);
-  message.add_int32(tensor_field::data_type, tensor.integral ? kInt64 : kFloat);
-  if (!tensor.name.empty()) message.add_string(tensor_field::name, tensor.name);
-  tensor.integral ? add_raw(message, tensor.ints) : add_raw(message, tensor.floats);
-}
-
-void put_attribute(pbf_writer& message, const Attribute& attribute) {
-  using Type = Attribute::Type;
-  message.add_string(attribute_field::name, attribute.name);
-  switch (attribute.type) {
-    case Type::kFloat:
-      message.add_float(attribute_field::f, attribute.number);
-      break;
-    case Type::kInt:
-      message.add_int64(attribute_field::i, attribute.integer);
-      break;
-    case Type::kString:
-      message.add_bytes(attribute_field::s, attribute.text);
-      break;
-    case Type::kTensor: {
-      pbf_writer tensor(message, attribute_field::t);
-      put_tensor(tensor, attribute.tensor);
-      break;
-    }
-    case Type::kFloats:
-      for (const float value : attribute.floats) message.add_float(attribute_field::floats, value);
-      break;
-    case Type::kInts:
-      for (const std::int64_t value : attribute.ints) message.add_int64(attribute_field::ints, value);
-      break;
-    case Type::kStrings:
-      for (const std::string& value : attribute.texts) message.add_bytes(attribute_field::strings, value);
-      break;
-  }
-  message.add_int32(attribute_field::type, static_cast<std::int32_t>(attribute.type));
-}
-
-void put_node(pbf_writer& message, const Node& node) {
-  for (const std::string& input : node.inputs) message.add_string(node_field::input, input);
-  for (const std::string& output : node.outputs) message.add_string(node_field::output, output);
-  message.add_string(node_field::name, node.name);
-  message.add_string(node_field::op_type, node.op);
-  for (const Attribute& attribute : node.attributes) {
-    pbf_writer part(message, node_field::attribute);
-    put_attribute(part, attribute);
-  }
-  if (!node.domain.empty()) message.add_string(node_field::domain, node.domain);
-}
-
-void put_port(pbf_writer& message, const Port& port) {
-  message.add_string(port_field::name, port.name);
-  pbf_writer type(message, port_field::type);
-  pbf_writer tensor(type, type_field::tensor_type);
-  tensor.add_int32(tensor_type_field::elem_type, port.integral ? kInt64 : kFloat);
-  pbf_writer shape(tensor, tensor_type_field::shape);
-  for (const Dim& dim : port.shape) {
-    pbf_writer size(shape, shape_field::dim);
-    if (dim.size >= 0)
-      size.add_int64(dim_field::dim_value, dim.size);
-    else
-      size.add_string(dim_field::dim_param, dim.name);
-  }
-}
-
 }  // namespace
 
 std::int64_t Tensor::elements() const {
@@ -598,49 +462,6 @@ Model parse_model(std::string_view bytes, const std::string& where) {
 
 Model read_model(const std::filesystem::path& path) {
   return parse_model(read_file(path), path.string());
-}
-
-std::string serialized(const Model& model) {
-  std::string bytes;
-  pbf_writer message(bytes);
-  message.add_int64(model_field::ir_version, model.ir_version);
-  message.add_string(model_field::producer_name, model.producer);
-  message.add_string(model_field::producer_version, model.producer_version);
-  {
-    pbf_writer graph(message, model_field::graph);
-    for (const Node& node : model.nodes) {
-      pbf_writer part(graph, graph_field::node);
-      put_node(part, node);
-    }
-    graph.add_string(graph_field::name, model.name);
-    for (const Tensor& tensor : model.initializers) {
-      pbf_writer part(graph, graph_field::initializer);
-      put_tensor(part, tensor);
-    }
-    for (const Port& port : model.inputs) {
-      pbf_writer part(graph, graph_field::input);
-      put_port(part, port);
-    }
-    for (const Port& port : model.outputs) {
-      pbf_writer part(graph, graph_field::output);
-      put_port(part, port);
-    }
-  }
-  {
-    pbf_writer opset(message, model_field::opset_import);
-    opset.add_string(opset_field::domain, "");
-    opset.add_int64(opset_field::version, model.opset);
-  }
-  for (const auto& [key, value] : model.metadata) {
-    pbf_writer entry(message, model_field::metadata_props);
-    entry.add_string(entry_field::key, key);
-    entry.add_string(entry_field::value, value);
-  }
-  return bytes;
-}
-
-void write_model(const std::filesystem::path& path, const Model& model) {
-  write_file_atomically(path, serialized(model));
 }
 
 }  // namespace cohort::onnx

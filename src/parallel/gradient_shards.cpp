@@ -169,13 +169,6 @@ void GradientShards::drop() {
   for (const NamedTensor& p : parameters_) p.tensor.mutable_grad().reset();
 }
 
-std::int64_t GradientShards::kept_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Bucket& bucket : buckets_)
-    if (bucket.kept.defined()) bytes += static_cast<std::int64_t>(bucket.kept.nbytes());
-  return bytes;
-}
-
 double GradientShards::seconds() const {
   return node_sum_ ? node_sum_->seconds() : waits_.seconds();
 }

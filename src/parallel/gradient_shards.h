@@ -40,8 +40,6 @@ class GradientShards {
   /// Forgets all gradients.
   void drop();
 
-  /// Of the gradients that this process keeps, bytes.
-  std::int64_t kept_bytes() const;
   /// Seconds in sums; of those that run beside the backward pass, the wait for them.
   double seconds() const;
 

@@ -5,7 +5,7 @@
 namespace cohort::parallel {
 
 Strategy::Strategy() {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
 }
 
 }  // namespace cohort::parallel

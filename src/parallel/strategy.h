@@ -75,7 +75,7 @@ class Strategy {
   virtual void join_group() {}
 
  protected:
-  Strategy();  // calls tensors::settle_processor() (processor.h): a strategy's threads come later
+  Strategy();  // calls tensors::prepare_arithmetic() (processor.h): a strategy's threads come later
 };
 
 }  // namespace cohort::parallel

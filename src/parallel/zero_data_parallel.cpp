@@ -116,12 +116,4 @@ double ZeroDataParallel::exchange_seconds() const {
   return (whole_ ? whole_->exchange_seconds() : gradients_->seconds()) + waits_->seconds();
 }
 
-std::int64_t ZeroDataParallel::gradient_bytes() const {
-  if (gradients_) return gradients_->kept_bytes();
-  std::int64_t bytes = 0;
-  for (const NamedTensor& p : shards_->parameters())
-    if (p.tensor.grad().defined()) bytes += static_cast<std::int64_t>(p.tensor.grad().nbytes());
-  return bytes;
-}
-
 }  // namespace cohort::parallel

@@ -40,8 +40,6 @@ class ZeroDataParallel final : public Strategy {
   void barrier() override { group_->barrier(); }
 
   int stage() const { return stage_; }
-  /// Of gradients that last from one micro-batch to the next on this process, bytes.
-  std::int64_t gradient_bytes() const;
 
  private:
   std::shared_ptr<torch::nn::Module> model_;

@@ -178,7 +178,7 @@ std::string TextEncoder::memory_text() const {
 }
 
 void TextEncoder::load() {
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   impl_->load();
 }
 

@@ -45,7 +45,7 @@ struct TrainedPolicy::Impl {
         "device {} cannot be used: LibTorch's CUDA part is not loaded; dist::check_device() loads it, or says "
         "why it cannot",
         wanted.device);
-    tensors::settle_processor();
+    tensors::prepare_arithmetic();
     const weights::ResumePoint point =
         is_lerobot_folder(path)
             ? weights::ResumePoint{path, read_lerobot_folder(path)}

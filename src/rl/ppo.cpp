@@ -144,7 +144,7 @@ Ppo::Ppo(ActorCritic& networks, const PpoSettings& settings, const PpoOptions& o
       learning_rate_(settings.learning_rate),
       optimizer_(train::parameter_groups(networks, adam()), adam()) {
   check(settings);
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   if (const auto activation = FusedMlp::activation(networks.settings().activation);
       activation && networks.log_std().is_cpu() && strategy_.replicas() == 1 && precision_ == train::Precision::kFp32) {
     fused_actor_.emplace(networks.actor_memory(), networks.actor(), *activation, team_);

@@ -301,7 +301,7 @@ int Run::carry_out(Learner& learner) {
   if (resumes()) check_data_of_run(fields_);
   const Resources resources = learner.prepare(*this);
   at::set_num_threads(resources.threads);
-  tensors::settle_processor();  // the model's first weights are drawn by the same library as later ones
+  tensors::prepare_arithmetic();  // the model's first weights are drawn by the same library as later ones
   if (replaces()) learner.prepare_to_join();
   options.device = resources.exchange;
   if (resources.several_ranks) join(learner, options);

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/vec3.h"
 #include "sim/index.h"
 #include "sim/kinematics.h"
 #include "sim/model_info.h"
@@ -15,29 +16,13 @@ namespace cohort::sim {
 
 namespace {
 
-using Vec = std::array<double, 3>;
-
-Vec cross(const Vec& a, const Vec& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
-double dot(const Vec& a, const Vec& b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-double norm(const Vec& a) {
-  return std::sqrt(dot(a, a));
-}
-/// Column k of a row-major matrix.
-Vec column(const std::array<double, 9>& m, std::size_t k) {
-  return {m[k], m[3 + k], m[6 + k]};
-}
-
 /// Rotation vector in the world that turns `from` to `to`.
-Vec turn(const std::array<double, 4>& to, const std::array<double, 4>& from) {
+Vec3 turn(const std::array<double, 4>& to, const std::array<double, 4>& from) {
   // to * conjugate(from)
-  const Vec u{to[1], to[2], to[3]}, v{-from[1], -from[2], -from[3]};
+  const Vec3 u{to[1], to[2], to[3]}, v{-from[1], -from[2], -from[3]};
   double w = to[0] * from[0] - dot(u, v);
-  const Vec c = cross(u, v);
-  Vec r{};
+  const Vec3 c = cross(u, v);
+  Vec3 r{};
   for (std::size_t i = 0; i < 3; ++i) r[i] = to[0] * v[i] + from[0] * u[i] + c[i];
   if (w < 0) {
     w = -w;
@@ -50,8 +35,8 @@ Vec turn(const std::array<double, 4>& to, const std::array<double, 4>& from) {
 }
 
 /// The shortest rotation vector that turns one unit direction to another.
-Vec turn_axis(const Vec& to, const Vec& from) {
-  Vec r = cross(from, to);
+Vec3 turn_axis(const Vec3& to, const Vec3& from) {
+  Vec3 r = cross(from, to);
   const double sine = norm(r), cosine = dot(from, to);
   if (sine > 1e-12) {
     const double scale = std::atan2(sine, cosine) / sine;
@@ -61,7 +46,7 @@ Vec turn_axis(const Vec& to, const Vec& from) {
   if (cosine > 0) return {0, 0, 0};
   // Opposite: about any axis across.
   const std::size_t k = std::abs(from[0]) < 0.6 ? 0 : 1;
-  Vec e{};
+  Vec3 e{};
   e[k] = 1;
   r = cross(from, e);
   const double length = norm(r);
@@ -121,12 +106,12 @@ void evaluate(const Kinematics& kinematics, std::span<const double> qpos, std::s
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const IkTarget& target = targets[t];
     const Kinematics::Pose pose = posture.link_pose(target.link);
-    Vec arm{};  // from the link's origin to the point, in the world
+    Vec3 arm{};  // from the link's origin to the point, in the world
     for (std::size_t i = 0; i < 3; ++i)
       arm[i] = pose.rot[3 * i] * target.point[0] + pose.rot[3 * i + 1] * target.point[1] +
                pose.rot[3 * i + 2] * target.point[2];
     const int turns = target.quat ? count(target.rot_mask) : 0;
-    Vec linear{}, angular{}, free_axis{};
+    Vec3 linear{}, angular{}, free_axis{};
     if (target.pos)
       for (std::size_t i = 0; i < 3; ++i) linear[i] = target.pos_mask[i] ? (*target.pos)[i] - pose.pos[i] - arm[i] : 0;
     if (turns == 1) {
@@ -142,8 +127,8 @@ void evaluate(const Kinematics& kinematics, std::span<const double> qpos, std::s
     const std::span<double> jacobian(out.jacobian.data() + 6 * t * n, 6 * n);
     posture.link_jacobian(target.link, dofs, jacobian);
     for (std::size_t j = 0; j < n; ++j) {
-      const Vec spin{jacobian[3 * n + j], jacobian[4 * n + j], jacobian[5 * n + j]};
-      const Vec moved = cross(spin, arm);
+      const Vec3 spin{jacobian[3 * n + j], jacobian[4 * n + j], jacobian[5 * n + j]};
+      const Vec3 moved = cross(spin, arm);
       const double along = dot(spin, free_axis);
       for (std::size_t i = 0; i < 3; ++i) {
         double& l = jacobian[i * n + j];

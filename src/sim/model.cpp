@@ -76,7 +76,8 @@ template <class Action, class T>
 requires std::is_same_v<std::remove_const_t<T>, ModelInfo>
 void for_each_member(Action& io, T& i) {
   io(i.name), io(i.nq), io(i.nv), io(i.nu), io(i.na), io(i.nmocap), io(i.nsensordata), io(i.timestep);
-  io(i.integrator), io(i.solver), io(i.cone), io(i.links), io(i.joints), io(i.actuators), io(i.sensors), io(i.geoms);
+  io(i.integrator), io(i.solver), io(i.cone), io(i.libccd), io(i.links), io(i.joints), io(i.actuators), io(i.sensors),
+      io(i.geoms);
   io(i.sites), io(i.keyframes), io(i.parts), io(i.entities), io(i.qpos0), io(i.mocap_pos0), io(i.mocap_quat0),
       io(i.content);
   io(i.cameras);
@@ -107,9 +108,19 @@ std::string to_string(std::span<const Unsupported> list) {
 }
 
 std::string taken_otherwise(const ModelInfo& info) {
-  if (info.solver != "PGS") return "";
-  return "the model asks for the solver PGS: the batched engine finds the same solution by Newton's method, where PGS "
-         "mostly ends before it has got there";
+  std::string text;
+  if (info.solver == "PGS") {
+    text =
+        "the model asks for the solver PGS: the batched engine finds the same solution by Newton's method, where PGS "
+        "mostly ends before it has got there";
+  }
+  if (info.libccd) {
+    text +=
+        std::string(text.empty() ? "" : "; ") +
+        "the model asks for libccd (nativeccd=\"disable\"): the batched engine has one search between convex shapes, "
+        "its own, whose contacts are as deep";
+  }
+  return text;
 }
 
 void save_model(const Model& model, const std::filesystem::path& path, const VisualModel* seen) {

@@ -40,6 +40,8 @@ struct Model {
   std::vector<ActuatorRecord> actuator;
   std::vector<MuscleRecord> muscle;
   std::vector<DelayRecord> delay;
+  std::vector<IntervalRecord> interval;
+  std::vector<DistanceRecord> distance;
   std::vector<GeomRecord> geom;
   std::vector<PairRecord> pair;
   std::vector<PairBoundRecord> pair_bound;

@@ -40,6 +40,8 @@ void for_each_array(F f) {
   f(ModelArray<ActuatorRecord>{"actuator", &M::actuator, &V::actuator, &V::nact});
   f(ModelArray<MuscleRecord>{"muscle", &M::muscle, &V::muscle, &V::nmuscle});
   f(ModelArray<DelayRecord>{"delay", &M::delay, &V::delay, &V::ndelay});
+  f(ModelArray<IntervalRecord>{"interval", &M::interval, &V::interval, &V::ninterval});
+  f(ModelArray<DistanceRecord>{"distance", &M::distance, &V::distance, &V::ndistance});
   f(ModelArray<GeomRecord>{"geom", &M::geom, &V::geom, &V::ngeom});
   f(ModelArray<PairRecord>{"pair", &M::pair, &V::pair, &V::npair});
   f(ModelArray<PairBoundRecord>{"pair_bound", &M::pair_bound, &V::pair_bound, &V::npair});

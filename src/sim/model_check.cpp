@@ -298,11 +298,25 @@ class Checker {
       at("delay", i);
       index("channel", r.channel, r.sensor != 0 ? v_.nsensordata : v_.nu);
       if (r.sensor != 0) require(v_.delayed_sensors != 0, "delayed_sensors", v_.delayed_sensors);
-      equal("first_row", r.first_row, rows);
       require(r.count > 0, "count", r.count);
-      rows += r.count;
+      if (r.halves == 0) {
+        equal("first_row", r.first_row, rows);
+        rows += r.count;
+      } else {
+        require(r.halves <= 2 && r.halves > 0, "halves", r.halves);
+        equal("first_row", r.first_row + r.count, rows);
+      }
       require(r.taps > 0 && r.taps <= 4, "taps", r.taps);
       for (int k = 0; k < r.taps; ++k) require(r.lag[k] > 0 && r.lag[k] <= r.count, "lag", r.lag[k]);
+    }
+    for (std::size_t i = 0; i < m_.interval.size(); ++i) {
+      const IntervalRecord& r = m_.interval[i];
+      at("interval", i);
+      range("address", r.address, r.dim, v_.nsensordata);
+      require(v_.delayed_sensors != 0, "delayed_sensors", v_.delayed_sensors);
+      equal("first_row", r.first_row, rows);
+      require(r.count > 0, "count", r.count);
+      rows += 1 + Number{r.count} * (1 + r.dim);
     }
     what_ = "delays";
     equal("nhistory", v_.nhistory, rows);
@@ -538,7 +552,10 @@ class Checker {
       case kSensorLimitPos:
       case kSensorLimitVel:
       case kSensorLimitForce:
+      case kSensorDistance:
         return 1;
+      case kSensorFromTo:
+        return 6;
       case kSensorCamProjection:
         return 2;
       default:
@@ -553,13 +570,22 @@ class Checker {
       range("piece_start", m_.piece_start[i], Number{m_.piece_start[i + 1]} - m_.piece_start[i], size(m_.piece_link));
     }
     for (const int l : m_.piece_link) link("piece_link", l);
+    for (std::size_t i = 0; i < m_.distance.size(); ++i) {
+      at("pair of a distance", i);
+      const PairRecord& p = m_.distance[i].pair;
+      index("geom1", p.geom1, v_.ngeom);
+      index("geom2", p.geom2, v_.ngeom);
+      require(is_pair_kernel(p.kernel) && p.kernel != kBoxBox, "kernel", p.kernel);
+      equal("max_contacts", p.max_contacts, most_contacts(p.kernel, false));
+      equal("by_axes", p.by_axes, 0);
+    }
     for (std::size_t i = 0; i < m_.sensor.size(); ++i) {
       at("sensor", i);
       sensor(m_.sensor[i]);
     }
   }
   void sensor(const SensorRecord& s) {
-    index("kind", s.kind, kSensorLimitForce + 1);
+    index("kind", s.kind, kSensorFromTo + 1);
     range("address", s.address, s.dim, v_.nsensordata);
     const int values = values_of(s);
     require(s.kind == kSensorContact ? values > 0 && s.dim % values == 0 : s.dim == values, "dim", s.dim);
@@ -611,6 +637,11 @@ class Checker {
       case kSensorSubtreeCom:
       case kSensorSubtreeLinVel:
       case kSensorSubtreeAngMom:
+        break;
+      case kSensorDistance:
+      case kSensorNormal:
+      case kSensorFromTo:
+        range("first_distance", s.first_distance, s.distance_count, v_.ndistance);
         break;
       case kSensorFrameAxis:
         needs_frame = true;

@@ -104,6 +104,8 @@ std::string placeholder_asset(std::string_view xml, const fs::path& folder) {
       if (e.name == "mesh" || e.name == "texture" || e.name == "hfield" || e.name == "skin")
         if (const std::string file = e.attribute("file"); !file.empty()) named.emplace_back(file);
       const fs::path part = e.name == "include" ? folder / e.attribute("file") : fs::path();
+      if (const std::string fault = part.empty() ? "" : placeholder_fault(part); !fault.empty())
+        return format("`{}` {}", part.lexically_normal().string(), fault);
       if (!part.empty() && seen.insert(part).second && why_unreadable(part).empty()) texts.push_back(read_file(part));
     }
   for (const fs::path& file : named)

@@ -26,9 +26,9 @@ struct HeightFieldSize {
 /// MuJoCo's parser says so.
 std::vector<HeightFieldSize> height_field_sizes(std::string_view xml, const std::filesystem::path& folder);
 
-/// What is wrong with the first file of a mesh, texture, height field or skin that an MJCF text in `folder` names and
-/// that only stands for another (core/placeholder_file.h), naming it; "" where there is none. MuJoCo's decoders would
-/// take it for a damaged mesh.
+/// What is wrong with the first file of a mesh, texture, height field, skin or include that an MJCF text in `folder`
+/// names and that only stands for another (core/placeholder_file.h), naming it; "" where there is none. MuJoCo's
+/// decoders would take it for a damaged mesh, its parser for broken XML.
 std::string placeholder_asset(std::string_view xml, const std::filesystem::path& folder);
 
 /// Why there is no such file: the folder on its way that lacks a part, and the nearest name there.

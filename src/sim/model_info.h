@@ -96,6 +96,7 @@ struct ModelInfo {
   int nq = 0, nv = 0, nu = 0, na = 0, nmocap = 0, nsensordata = 0;
   double timestep = 0.002;  ///< s
   std::string integrator, solver, cone;
+  bool libccd = false;          ///< the file asks for libccd's search between convex shapes, and some pair is searched
   std::vector<LinkInfo> links;  ///< link 0 is the world
   std::vector<JointInfo> joints;
   std::vector<ActuatorInfo> actuators;

@@ -80,6 +80,11 @@ struct SceneOptions {
   std::optional<std::string> cone;               ///< pyramidal, elliptic
   std::optional<int> iterations;                 ///< of the constraint solver, at most
   std::optional<double> tolerance;               ///< of the constraint solver, MuJoCo's scaled cost and gradient
+  std::optional<int> ls_iterations;              ///< of the solver's line search, at most
+  std::optional<double> ls_tolerance;            ///< of the line search, as a share of the slope
+  std::optional<int> noslip_iterations;          ///< sweeps over the friction forces after the solver, at most
+  std::optional<double> noslip_tolerance;        ///< of these sweeps
+  std::optional<double> impratio;                ///< of frictional to normal constraint impedance
   /// Pairs of links that do not collide, besides those that the model leaves out: names of links, with or without their
   /// entity's before them ("robot/hand", "hand"). The world's is `world`.
   std::vector<std::array<std::string, 2>> exclude{};

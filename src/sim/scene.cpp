@@ -41,9 +41,18 @@ void check(const SceneOptions& o) {
   if (o.gravity) {
     for (const double g : *o.gravity) COHORT_THROW_UNLESS(std::isfinite(g), "gravity has a component of {}", g);
   }
-  COHORT_THROW_UNLESS(!o.iterations || *o.iterations >= 0, "iterations is {}: not below zero", *o.iterations);
-  COHORT_THROW_UNLESS(!o.tolerance || (*o.tolerance >= 0 && std::isfinite(*o.tolerance)),
-                      "tolerance is {}: not below zero", *o.tolerance);
+  const auto not_below_zero = [](const char* name, const auto& value) {
+    COHORT_THROW_UNLESS(!value || (*value >= 0 && std::isfinite(static_cast<double>(*value))),
+                        "{} is {}: not below zero", name, *value);
+  };
+  not_below_zero("iterations", o.iterations);
+  not_below_zero("tolerance", o.tolerance);
+  not_below_zero("ls_iterations", o.ls_iterations);
+  not_below_zero("ls_tolerance", o.ls_tolerance);
+  not_below_zero("noslip_iterations", o.noslip_iterations);
+  not_below_zero("noslip_tolerance", o.noslip_tolerance);
+  COHORT_THROW_UNLESS(!o.impratio || (*o.impratio > 0 && std::isfinite(*o.impratio)),
+                      "impratio is {}: it has to be above zero", *o.impratio);
   COHORT_THROW_UNLESS(o.contact_capacity >= 0, "contact_capacity is {}: 0 (from the model) or more",
                       o.contact_capacity);
   COHORT_THROW_UNLESS(o.row_space >= -1, "row_space is {}: -1 (from the model) to 64", o.row_space);
@@ -183,8 +192,9 @@ Model Scene::load_for_build(const std::filesystem::path& compiled) const {
                       compiled.string(), to_string(options_.engine));
   COHORT_THROW_UNLESS(
       !options_.timestep && !options_.gravity && !options_.integrator && !options_.solver && !options_.cone &&
-          !options_.iterations && !options_.tolerance,
-      "{} is compiled: its timestep, gravity, integrator, solver, cone, iterations and tolerance are fixed",
+          !options_.iterations && !options_.tolerance && !options_.ls_iterations && !options_.ls_tolerance &&
+          !options_.noslip_iterations && !options_.noslip_tolerance && !options_.impratio,
+      "{} is compiled: its timestep, gravity, integrator, solver, cone, impratio, iterations and tolerances are fixed",
       compiled.string());
   Model model = load_model(compiled);
   for (const CameraOptions& saved : model.info.cameras) {

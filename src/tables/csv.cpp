@@ -168,14 +168,12 @@ void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvRepo
   }
 }
 
-Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report) {
-  check_choices(settings);
-  const MissingPolicy policy = parse_missing_policy(settings.missing);
-  const CsvLayout layout = find_layout(source, settings);
+/// Cuts the file and parses its pieces on threads; rows that `columns` has room for go there, others into a store of the piece.
+/// Throws the file's first fault.
+std::vector<ParsedChunk> parse_chunks(const CsvSource& source, const CsvSettings& settings, const CsvLayout& layout,
+                                      MissingPolicy policy, const ColumnStore& columns) {
   const int threads = settings.threads > 0 ? settings.threads : available_cores();
-
   CsvCutter cutter(source, layout, settings.chunk_bytes);
-  ColumnStore columns(layout, settings, estimate_rows(source, layout));
   std::vector<ParsedChunk> chunks(static_cast<std::size_t>(cutter.count()));
   BufferPool pool;
   std::atomic<std::int64_t> first_fault{cutter.count()};
@@ -206,6 +204,30 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
     }
   });
   if (first_fault < cutter.count()) throw Error(chunks[static_cast<std::size_t>(first_fault.load())].result.fault);
+  return chunks;
+}
+
+void say_what_was_found(const Table& table, const CsvLayout& layout, MissingPolicy policy, const CsvReport& found) {
+  for (std::size_t c = 0; c < layout.columns.size(); ++c)
+    if (layout.columns[c].use == FieldUse::kEmpty)
+      log::info("{}: field {} has no name and is empty in every row; it is left out", table.name(), c + 1);
+  warn_of_counters(table, layout, found);
+  if (!layout.has_header)
+    log::info("{}: no header; the columns are called column_0 to column_{}", table.name(), layout.columns.size() - 1);
+  if (found.dropped_rows > 0)
+    log::warning("{}: dropped {} of {} rows with missing values, the first one in line {}", table.name(),
+                 found.dropped_rows, found.rows + found.dropped_rows, found.first_dropped_line);
+  if (found.missing_values > 0)
+    log::warning("{}: {} missing values {}", table.name(), found.missing_values,
+                 policy == MissingPolicy::kForwardFill ? "replaced by the value above" : "kept as NaN");
+}
+
+Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report) {
+  check_choices(settings);
+  const MissingPolicy policy = parse_missing_policy(settings.missing);
+  const CsvLayout layout = find_layout(source, settings);
+  ColumnStore columns(layout, settings, estimate_rows(source, layout));
+  std::vector<ParsedChunk> chunks = parse_chunks(source, settings, layout, policy, columns);
 
   CsvReport found;
   found.bytes = source.size();
@@ -277,19 +299,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
       read.erase(column);
     }
   }
-
-  for (std::size_t c = 0; c < layout.columns.size(); ++c)
-    if (layout.columns[c].use == FieldUse::kEmpty)
-      log::info("{}: field {} has no name and is empty in every row; it is left out", source.name(), c + 1);
-  warn_of_counters(table, layout, found);
-  if (!layout.has_header)
-    log::info("{}: no header; the columns are called column_0 to column_{}", source.name(), layout.columns.size() - 1);
-  if (found.dropped_rows > 0)
-    log::warning("{}: dropped {} of {} rows with missing values, the first one in line {}", source.name(),
-                 found.dropped_rows, found.rows + found.dropped_rows, found.first_dropped_line);
-  if (found.missing_values > 0)
-    log::warning("{}: {} missing values {}", source.name(), found.missing_values,
-                 policy == MissingPolicy::kForwardFill ? "replaced by the value above" : "kept as NaN");
+  say_what_was_found(table, layout, policy, found);
   return table;
 }
 
@@ -300,6 +310,8 @@ void describe(config::Fields& fields, CsvSettings& s) {
   fields.add_choice("header", s.header, {"auto", "yes", "no"},
                     "whether the first line names the columns; auto: unless all its fields are numbers or dates");
   fields.add_choice("decimal", s.decimal, {".", ","}, "decimal mark of numbers");
+  fields.add_choice("thousands", s.thousands, {"none", ".", ",", "space", "apostrophe"},
+                    "what sets the thousands of numbers apart, as in 1.234,5");
   fields.add("comment", s.comment, "a line that starts with this character is skipped; empty = none");
   fields.add("columns", s.columns, "read only these columns, in this order; empty = all");
   fields.add("skip_columns", s.skip_columns, "leave these columns out");

@@ -34,6 +34,7 @@ struct CsvSettings {
   std::string separator = "auto";  ///< auto, tab, or one ASCII character
   std::string header = "auto";     ///< auto: the first line is one unless all its fields are numbers or dates; yes; no
   std::string decimal = ".";       ///< decimal mark: . or ,
+  std::string thousands = "none";  ///< what sets thousands apart: none, ., ,, space or apostrophe
   std::string comment;             ///< one character: a line that starts with it is skipped; empty = none
   std::vector<std::string> columns;         ///< read only these, in this order; empty = all
   std::vector<std::string> skip_columns;    ///< leave these out

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "tables/grouped_number.h"
 #include "tables/number_text.h"
 
 namespace cohort::tables {
@@ -136,7 +137,12 @@ void refuse_what_is_no_text(const std::string& name, const Sample& sample) {
 
 bool is_number_in_any_notation(std::string_view text) {
   double ignored = 0;
-  return parse_number(text, '.', ignored) || parse_number(text, ',', ignored);
+  const auto is = [&](char decimal) {
+    return parse_number(text, decimal, ignored) || std::ranges::any_of(kThousands, [&](std::string_view thousands) {
+             return parse_grouped_number(text, decimal, thousands, ignored);
+           });
+  };
+  return is('.') || is(',');
 }
 
 /// How well a separator explains the sample; the better one compares greater.
@@ -301,6 +307,25 @@ void check_names_utf8(const std::string& source, const Sample& sample, std::int6
                       at == std::string_view::npos ? "" : quoted_bytes(front.substr(at, 1)), utf8_remedy(source));
 }
 
+/// What the settings say of a layout.
+CsvLayout asked_layout(const CsvSettings& settings) {
+  CsvLayout layout;
+  COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
+                      quoted_bytes(settings.decimal));
+  const bool known =
+      settings.thousands == "none" || std::ranges::find(kThousands, settings.thousands) != kThousands.end();
+  COHORT_THROW_UNLESS(known, "data.csv.thousands={} is neither none, ., ,, space nor apostrophe",
+                      quoted_bytes(settings.thousands));
+  COHORT_THROW_UNLESS(settings.thousands != settings.decimal, "data.csv.thousands and data.csv.decimal are both {}",
+                      quoted_bytes(settings.decimal));
+  COHORT_THROW_UNLESS(settings.comment.size() <= 1, "data.csv.comment={} is longer than one character",
+                      quoted_bytes(settings.comment));
+  layout.decimal = settings.decimal.front();
+  layout.comment = settings.comment.empty() ? '\0' : settings.comment.front();
+  layout.date_order = parse_date_order(settings.date_order);
+  return layout;
+}
+
 }  // namespace
 
 std::string column_setting(std::string_view setting, const std::vector<std::string>& names) {
@@ -342,20 +367,13 @@ bool is_missing_text(std::string_view text, const std::vector<std::string>& more
 }
 
 CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
-  CsvLayout layout;
-  COHORT_THROW_UNLESS(settings.decimal == "." || settings.decimal == ",", "data.csv.decimal={} is neither . nor ,",
-                      quoted_bytes(settings.decimal));
-  COHORT_THROW_UNLESS(settings.comment.size() <= 1, "data.csv.comment={} is longer than one character",
-                      quoted_bytes(settings.comment));
-  layout.decimal = settings.decimal.front();
-  layout.comment = settings.comment.empty() ? '\0' : settings.comment.front();
-  layout.date_order = parse_date_order(settings.date_order);
+  CsvLayout layout = asked_layout(settings);
   const char asked_separator = parse_separator(settings);
 
   for (std::int64_t length = kFirstSample;; length *= 4) {
     COHORT_THROW_UNLESS(length <= kLargestSample,
                         "{}: the first record does not end within {}; is a quote that opens in it never closed?",
-                        source.name(), format_bytes(static_cast<double>(length / 4)));
+                        source.name(), format_bytes(static_cast<double>(length) / 4));
     Sample sample;
     sample.whole = length >= source.size();
     sample.text.resize(static_cast<std::size_t>(std::min(length, source.size())));

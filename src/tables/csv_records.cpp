@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "tables/grouped_number.h"
 #include "tables/number_text.h"
 
 namespace cohort::tables {
@@ -214,11 +215,12 @@ class ChunkParser {
       return true;
     }
     double value = 0;
-    if (!parse_number(text, decimal_, value)) {
+    const bool grouped = settings_.thousands != "none";
+    if (!(grouped ? parse_grouped_number(text, decimal_, settings_.thousands, value)
+                  : parse_number(text, decimal_, value))) {
       std::string message = format("{} is no number", quoted_bytes(content));
-      double other = 0;
-      if (parse_number(text, decimal_ == '.' ? ',' : '.', other))
-        message += format("; is the decimal mark '{0}'? Then set data.csv.decimal={0}", decimal_ == '.' ? ',' : '.');
+      if (const std::string notation = other_notation(text); !notation.empty())
+        message += notation;
       else
         message += format("; keep the column as texts with {}, leave it out with {}, or add the text to {}",
                           of_column("text_columns", c), of_column("skip_columns", c), "data.csv.missing_values");
@@ -235,6 +237,24 @@ class ChunkParser {
       return false;
     }
     return true;
+  }
+
+  /// What may be meant, and how to say so; "" where the text is a number in no notation.
+  std::string other_notation(std::string_view text) const {
+    const char other = decimal_ == '.' ? ',' : '.';
+    double ignored = 0;
+    std::string said;
+    if (parse_number(text, other, ignored))
+      said = format("; is the decimal mark '{0}'? Then set data.csv.decimal={0}", other);
+    for (const std::string_view thousands : kThousands) {
+      const std::string apart = format("thousands set apart{} Then set data.csv.thousands={}",
+                                       thousands.size() == 1 ? format(" by '{}'?", thousands) : "?", thousands);
+      if (parse_grouped_number(text, decimal_, thousands, ignored))
+        return said.empty() ? format("; are {}", apart) : format("{}, or are {}", said, apart);
+      if (said.empty() && parse_grouped_number(text, other, thousands, ignored))
+        return format("; is the decimal mark '{0}' and are {1} data.csv.decimal={0}", other, apart);
+    }
+    return said;
   }
 
   bool take_missing(std::size_t c, std::string_view text) {

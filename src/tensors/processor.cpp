@@ -6,7 +6,7 @@
 
 namespace cohort::tensors {
 
-void settle_processor() {
+void prepare_arithmetic() {
   // One function stands for all: what is looked up is the processor.
   const at::NoGradGuard no_grad;
   (void)at::tanh(at::zeros({1}, at::kFloat));

@@ -13,6 +13,6 @@ namespace cohort::tensors {
 /// as that call computes (tanh 5e-5 off, relative; pytorch issue 188792).
 ///
 /// And calls speed_up_matrix_products() (matrix_product.h).
-void settle_processor();
+void prepare_arithmetic();
 
 }  // namespace cohort::tensors

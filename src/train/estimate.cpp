@@ -168,6 +168,28 @@ double memory_there(c10::Device device, const DeviceId& id) {
   return static_cast<double>(monitor::host_memory().usable_total);
 }
 
+/// What the step that was measured becomes on n devices.
+OnDevices on_devices(int n, const Estimate& e, const Measured& m, const RunSettings& settings) {
+  OnDevices on;
+  on.devices = n;
+  on.effective_batch = e.batch_size * n * settings.train.gradient_accumulation_steps;
+  on.steps_per_epoch = std::max<std::int64_t>(1, (e.samples + on.effective_batch - 1) / on.effective_batch);
+  // A ring sends 2 (n - 1) / n of the gradients over every link (Patarasuk and Yuan 2009).
+  const double exchange_s = 2.0 * (n - 1) / n * m.gradients / e.bandwidth;
+  on.step_s = m.step_s + exchange_s;
+  on.communication = on.step_s > 0 ? exchange_s / on.step_s : 0;
+  on.hours_per_epoch = on.step_s * static_cast<double>(on.steps_per_epoch) / 3600;
+  const double steps = settings.train.steps > 0 ? static_cast<double>(settings.train.steps)
+                                                : static_cast<double>(settings.train.epochs * on.steps_per_epoch);
+  on.hours = on.step_s * steps / 3600;
+  const int zero = settings.parallel.zero;
+  if (n > 1 && zero < 2 && !settings.parallel.ddp.gradient_as_bucket_view) on.bucket_bytes = m.gradients;
+  on.memory = e.memory.total() + on.bucket_bytes;
+  if (zero > 0) on.memory -= (m.optimizer + m.ema) * (n - 1) / n;
+  if (zero == 2) on.memory -= m.gradients * (n - 1) / n;
+  return on;
+}
+
 }  // namespace
 
 double parse_bytes(const std::string& text) {
@@ -256,27 +278,7 @@ Estimate estimate(Job& job, const RunSettings& settings, const EstimateSettings&
   e.largest_batch = std::min(low, e.samples);
 
   e.bandwidth = wanted.bandwidth.value_or(device.is_cpu() ? kCpuBandwidth : kGpuBandwidth);
-  const std::int64_t accumulation = settings.train.gradient_accumulation_steps;
-  for (const int n : {1, 2, 4, 8}) {
-    OnDevices on;
-    on.devices = n;
-    on.effective_batch = e.batch_size * n * accumulation;
-    on.steps_per_epoch = std::max<std::int64_t>(1, (e.samples + on.effective_batch - 1) / on.effective_batch);
-    // A ring sends 2 (n - 1) / n of the gradients over every link (Patarasuk and Yuan 2009).
-    const double exchange_s = 2.0 * (n - 1) / n * m.gradients / e.bandwidth;
-    on.step_s = m.step_s + exchange_s;
-    on.communication = on.step_s > 0 ? exchange_s / on.step_s : 0;
-    on.hours_per_epoch = on.step_s * static_cast<double>(on.steps_per_epoch) / 3600;
-    const double steps = settings.train.steps > 0 ? static_cast<double>(settings.train.steps)
-                                                  : static_cast<double>(settings.train.epochs * on.steps_per_epoch);
-    on.hours = on.step_s * steps / 3600;
-    const int zero = settings.parallel.zero;
-    if (n > 1 && zero < 2 && !settings.parallel.ddp.gradient_as_bucket_view) on.bucket_bytes = m.gradients;
-    on.memory = e.memory.total() + on.bucket_bytes;
-    if (zero > 0) on.memory -= (m.optimizer + m.ema) * (n - 1) / n;
-    if (zero == 2) on.memory -= m.gradients * (n - 1) / n;
-    e.on.push_back(on);
-  }
+  for (const int n : {1, 2, 4, 8}) e.on.push_back(on_devices(n, e, m, settings));
   return e;
 }
 

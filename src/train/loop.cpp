@@ -403,9 +403,6 @@ TrainLoop::~TrainLoop() = default;
 TrainResult TrainLoop::run() {
   return impl_->run();
 }
-double TrainLoop::base_learning_rate() const {
-  return impl_->base_lr;
-}
 std::int64_t TrainLoop::total_steps() const {
   return impl_->total_steps;
 }

@@ -95,8 +95,6 @@ class TrainLoop {
   /// what was saved before stays.
   TrainResult run();
 
-  /// The learning rate that a step with factor 1 has: lr under the learning-rate rule.
-  double base_learning_rate() const;
   /// Optimizer steps of the whole training.
   std::int64_t total_steps() const;
   /// The moving average, or null. EmaWeightsGuard(loop.ema()) evaluates with it.

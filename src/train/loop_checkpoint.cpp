@@ -101,7 +101,7 @@ void TrainLoop::Impl::say_change_of_rate(const weights::TrainerState& saved) con
       settings.lr, last);
 }
 
-void TrainLoop::Impl::resume() {
+std::optional<weights::ResumePoint> TrainLoop::Impl::choose_resume_point() {
   std::optional<weights::ResumePoint> point;
   std::string error;
   double chosen = -1.0;
@@ -142,6 +142,11 @@ void TrainLoop::Impl::resume() {
     COHORT_THROW_UNLESS(failed.item<double>() == 0.0, "another rank cannot read the checkpoint; its message says why");
   }
   COHORT_THROW_UNLESS(error.empty(), "{}", error);
+  return point;
+}
+
+void TrainLoop::Impl::resume() {
+  const std::optional<weights::ResumePoint> point = choose_resume_point();
   if (!point) {
     if (settings.checkpoint.resume == "auto" && !job.checkpoints.empty()) log::debug("no checkpoint to resume from");
     return;
@@ -198,6 +203,14 @@ void TrainLoop::Impl::resume() {
     log::info(
         "{} validations without improvement have used up train.early_stopping.patience = {}: raise it to train on",
         state.early_stopping.validations_since_best, settings.early_stopping.patience);
+  warn_of_other_run(*point);
+}
+
+/// What keeps a continued run from being the one that was saved.
+void TrainLoop::Impl::warn_of_other_run(const weights::ResumePoint& point) const {
+  const weights::CheckpointContent& content = point.content;
+  const weights::TrainerState& saved = content.state;
+  const std::string where = point.path.string();
   const auto warn = [&](const char* what, auto before, auto now) {
     if (before != now)
       log::warning("{} was {} when {} was written and is {} now: the run will not be the same", what, before, where,
@@ -212,7 +225,7 @@ void TrainLoop::Impl::resume() {
     log::warning(
         "the statistics of the training data are others than those in {}: with other data, or another split of them, "
         "the run will not be the same, and samples are scaled otherwise than before",
-        (point->path / weights::kStatisticsFile).string());
+        (point.path / weights::kStatisticsFile).string());
 }
 
 /// False where the last weights stay: nothing is to be restored, they are the best ones, or the best are not at hand.

@@ -93,6 +93,9 @@ struct TrainLoop::Impl {
 
   // loop_checkpoint.cpp
   void say_change_of_rate(const weights::TrainerState& saved) const;
+  /// What train.checkpoint.resume names, the same on every rank; nothing where "auto" finds none.
+  std::optional<weights::ResumePoint> choose_resume_point();
+  void warn_of_other_run(const weights::ResumePoint& point) const;
   void resume();
   void save_checkpoint(bool is_best);
   void write_checkpoint(bool is_best);

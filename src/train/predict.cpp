@@ -142,7 +142,7 @@ PredictReport predict_file(const PredictSettings& settings) {
   const DeviceId device_id = parse_device(settings.device);
   dist::check_device(device_id);
   const c10::Device device = tensors::to_torch_device(device_id);
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   const weights::ResumePoint point =
       weights::find_resume_point(settings.run.string(), {}, weights::CheckpointParts::kWeights).value();
   const std::string source = point.path.string();

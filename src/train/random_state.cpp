@@ -29,10 +29,6 @@ void set_state_of(const at::Generator& generator, const at::Tensor& state) {
 
 }  // namespace
 
-void seed_everything(std::uint64_t seed) {
-  torch::manual_seed(seed);
-}
-
 void seed_rank(std::uint64_t seed, int rank, std::int64_t step) {
   const RandomStream stream(seed, RandomPurpose::kModelInit, static_cast<std::uint64_t>(rank),
                             static_cast<std::uint64_t>(step));

@@ -15,9 +15,6 @@ class Strategy;
 
 namespace cohort::train {
 
-/// Seeds all of LibTorch's generators. Before a model is made: the same seed on every rank.
-void seed_everything(std::uint64_t seed);
-
 /// Seeds the generators for a rank's training: another stream on each rank, and after `step` steps another than at the
 /// start.
 void seed_rank(std::uint64_t seed, int rank, std::int64_t step);

@@ -26,7 +26,7 @@ parallel::Plan plan_alone(Job& job, const RunSettings& settings, const char* com
                                              .accumulation = settings.train.gradient_accumulation_steps,
                                              .workers = settings.loader.workers});
   if (settings.threads > 0) at::set_num_threads(settings.threads);
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   return plan;
 }
 

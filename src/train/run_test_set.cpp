@@ -53,6 +53,33 @@ report::TestMetrics merged(const report::TestMetricsSum& mine, const std::vector
   return total.result();
 }
 
+/// Puts what the ranks have kept, a list for each, where the result draws and shows it, in the data's units.
+void take_kept(const Job& job, const std::vector<std::int64_t>& wanted,
+               const std::vector<std::vector<std::int64_t>>& all_samples,
+               const std::vector<std::vector<float>>& all_truth, const std::vector<std::vector<float>>& all_predicted,
+               std::size_t width, TestResult& result) {
+  result.truth.resize(static_cast<std::size_t>(result.drawn_samples) * width);
+  result.predicted.resize(result.truth.size());
+  for (std::size_t r = 0; r < all_samples.size(); ++r) {
+    for (std::size_t i = 0; i < all_samples[r].size(); ++i) {
+      const std::int64_t sample = all_samples[r][i];
+      std::vector<float> truth(all_truth[r].begin() + static_cast<std::ptrdiff_t>(i * width),
+                               all_truth[r].begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+      std::vector<float> predicted(all_predicted[r].begin() + static_cast<std::ptrdiff_t>(i * width),
+                                   all_predicted[r].begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+      job.to_units_of({&sample, 1}, truth);
+      job.to_units_of({&sample, 1}, predicted);
+      if (std::find(wanted.begin(), wanted.end(), sample) != wanted.end())
+        result.examples.push_back(job.example(sample, predicted));
+      if (sample < result.drawn_samples) {
+        std::copy(truth.begin(), truth.end(), result.truth.begin() + sample * static_cast<std::int64_t>(width));
+        std::copy(predicted.begin(), predicted.end(),
+                  result.predicted.begin() + sample * static_cast<std::int64_t>(width));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TestResult run_test_set(const Job& job, torch::nn::Module& model, c10::Device device, dist::Group* group,
@@ -122,28 +149,8 @@ TestResult run_test_set(const Job& job, torch::nn::Module& model, c10::Device de
   const auto all_samples = gather(kept.samples, group);
   const auto all_truth = gather(kept.truth, group), all_predicted = gather(kept.predicted, group);
   if (rank != 0) return result;
-  const auto width = static_cast<std::size_t>(steps * n_target);
   result.drawn_samples = std::min(samples, most_kept);
-  result.truth.resize(static_cast<std::size_t>(result.drawn_samples) * width);
-  result.predicted.resize(result.truth.size());
-  for (std::size_t r = 0; r < all_samples.size(); ++r) {
-    for (std::size_t i = 0; i < all_samples[r].size(); ++i) {
-      const std::int64_t sample = all_samples[r][i];
-      std::vector<float> truth(all_truth[r].begin() + static_cast<std::ptrdiff_t>(i * width),
-                               all_truth[r].begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      std::vector<float> predicted(all_predicted[r].begin() + static_cast<std::ptrdiff_t>(i * width),
-                                   all_predicted[r].begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-      job.to_units_of({&sample, 1}, truth);
-      job.to_units_of({&sample, 1}, predicted);
-      if (std::find(wanted.begin(), wanted.end(), sample) != wanted.end())
-        result.examples.push_back(job.example(sample, predicted));
-      if (sample < result.drawn_samples) {
-        std::copy(truth.begin(), truth.end(), result.truth.begin() + sample * static_cast<std::int64_t>(width));
-        std::copy(predicted.begin(), predicted.end(),
-                  result.predicted.begin() + sample * static_cast<std::int64_t>(width));
-      }
-    }
-  }
+  take_kept(job, wanted, all_samples, all_truth, all_predicted, static_cast<std::size_t>(steps * n_target), result);
   return result;
 }
 

@@ -71,7 +71,13 @@ struct DataServer::Impl final : serve::WebSocketHandler {
     return out;
   }
 
-  void obey(std::uint64_t client, const json& m) {
+  struct Answer {
+    std::string bytes;
+    bool is_text = true;
+  };
+
+  /// Throws Error and JSON's errors.
+  Answer obey(const json& m) {
     const auto what = m.at("do").get<std::string>();
     const auto index = [&](const char* name, std::int64_t end) {
       const json& value = m.at(name);
@@ -85,36 +91,46 @@ struct DataServer::Impl final : serve::WebSocketHandler {
       BinaryDocument doc;
       doc.text = episode_json(session.episode(which), doc);
       doc.text["which"] = which;
-      server->send(client, message_of(kEpisodeMessage, deflated(doc.bytes())));
-    } else if (what == "pictures") {
+      return {message_of(kEpisodeMessage, deflated(doc.bytes())), false};
+    }
+    if (what == "pictures") {
       const std::int64_t which = index("which", session.episodes()), first = index("first", std::int64_t{1} << 30);
       const auto count = static_cast<std::size_t>(index("count", kMostPictures + 1));
       BinaryDocument doc;
       doc.text["which"] = which, doc.text["first"] = first;
       doc.text["cameras"] = cameras_json(session.pictures(which, static_cast<std::size_t>(first), count), doc);
-      server->send(client, message_of(kPicturesMessage, doc.bytes()));
-    } else if (what == "filter") {
+      return {message_of(kPicturesMessage, doc.bytes()), false};
+    }
+    if (what == "filter") {
       const auto rules = m.at("rules").get<std::vector<std::string>>();
-      server->send_text(client, text_of({{"kind", "filtered"}, {"episodes", session.filtered(rules)}}));
-    } else {
-      throw Error(format("`{}` cannot be done", what.substr(0, 40)));
+      return {text_of({{"kind", "filtered"}, {"episodes", session.filtered(rules)}})};
+    }
+    throw Error(format("`{}` cannot be done", what.substr(0, 40)));
+  }
+
+  Answer answered(const std::string& message) {
+    try {
+      COHORT_THROW_UNLESS(message.size() <= kMostMessage, "a message that is too long");
+      return obey(json::parse(message));
+    } catch (const std::exception& e) {
+      return {text_of({{"kind", "error"}, {"text", e.what()}})};
     }
   }
 
   void take_messages() {
     for (const auto& [client, text] : clients.take()) {
-      try {
-        if (text.empty()) {
-          json about = session.about();
-          about["kind"] = "data", about["title"] = session.title();
-          server->send_text(client, text_of(about));
-          server->send_text(client, text_of(found(0)));
-        } else {
-          obey(client, json::parse(text));
-        }
-      } catch (const std::exception& e) {
-        server->send_text(client, text_of({{"kind", "error"}, {"text", e.what()}}));
+      if (!text.empty()) {
+        const Answer said = answered(text);
+        if (said.is_text)
+          server->send_text(client, said.bytes);
+        else
+          server->send(client, said.bytes);
+        continue;
       }
+      json about = session.about();
+      about["kind"] = "data", about["title"] = session.title();
+      server->send_text(client, text_of(about));
+      server->send_text(client, text_of(found(0)));
     }
   }
 
@@ -153,6 +169,9 @@ int DataServer::port() const {
 }
 std::string DataServer::address() const {
   return impl_->gate.address(port());
+}
+std::string DataServer::apply(const std::string& message) {
+  return impl_->answered(message).bytes;
 }
 void DataServer::run(const std::function<bool()>& stop) {
   impl_->run(stop);

@@ -59,6 +59,8 @@ class DataServer {
   std::string address() const;  ///< with the token
   /// Answers pages until stop() is true, and reads on meanwhile; that is asked every few milliseconds.
   void run(const std::function<bool()>& stop);
+  /// One message of a page. Gives the bytes of what is answered: a JSON text, or a binary message. Never throws.
+  std::string apply(const std::string& message);
 
  private:
   struct Impl;

@@ -16,6 +16,7 @@
 #include "view/page_gate.h"
 #include "view/pose_track.h"
 #include "view/scene_document.h"
+#include "view/shown_looks.h"
 
 namespace cohort::view {
 
@@ -42,7 +43,8 @@ void put(std::string& to, T value) {
 }
 
 /// kind 1: the scene, a zlib stream of its document.
-constexpr std::uint32_t kSceneMessage = 1, kFrameMessage = 2;
+/// kind 5: looks of environments, a zlib stream of a BinaryDocument; 3 and 4: data_server.cpp.
+constexpr std::uint32_t kSceneMessage = 1, kFrameMessage = 2, kLooksMessage = 5;
 
 }  // namespace
 
@@ -53,6 +55,7 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     std::vector<std::int32_t> envs(at(std::min(session.scene().n_envs(), settings.most_environments)));
     std::iota(envs.begin(), envs.end(), 0);
     reader.emplace(session.scene(), envs);
+    looks.emplace(session.scene(), envs);
     std::string message;
     put(message, kSceneMessage);
     scene = message + deflated(scene_document(session.scene(), envs));
@@ -83,15 +86,21 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   // ---- in the session's thread
 
   json about() {
-    json joints = json::array(), controls = json::array();
+    json joints = json::array(), floating = json::array(), controls = json::array();
     const sim::ModelInfo& info = session.scene().info();
     for (std::size_t i = 0; i < info.joints.size(); ++i) {
       const sim::JointInfo& j = info.joints[i];
+      if (j.type == sim::JointType::kFree) floating.push_back({{"index", i}, {"link", j.link}});
       if (j.type != sim::JointType::kHinge && j.type != sim::JointType::kSlide) continue;
       const double reach = j.type == sim::JointType::kHinge ? 3.1416 : 1;
       joints.push_back({{"index", i},
                         {"name", j.name},
                         {"qpos", j.qpos},
+                        {"link", j.link},
+                        {"slides", j.type == sim::JointType::kSlide},
+                        {"axis", j.axis},
+                        {"pos", j.pos},
+                        {"limited", j.limited},
                         {"low", j.limited ? j.range[0] : -reach},
                         {"high", j.limited ? j.range[1] : reach}});
     }
@@ -108,9 +117,15 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
                             {"name", all.size() > 1 ? c.name + " " + c.parts[i] : c.parts[i]},
                             {"low", c.low[i]},
                             {"high", c.high[i]}});
-    return {
-        {"kind", "about"},  {"title", session.title()}, {"period", session.period()}, {"curves", session.curve_names()},
-        {"joints", joints}, {"controls", controls},     {"commands", commands},       {"actors", session.actors()}};
+    return {{"kind", "about"},
+            {"title", session.title()},
+            {"period", session.period()},
+            {"curves", session.curve_names()},
+            {"joints", joints},
+            {"floating", floating},
+            {"controls", controls},
+            {"commands", commands},
+            {"actors", session.actors()}};
   }
 
   json state() {
@@ -173,8 +188,17 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     return out;
   }
 
-  /// What {"do": ...} says. Throws Error and JSON's errors, before anything is changed.
-  void obey(const json& m) {
+  std::string looks_message(const std::vector<OwnLook>& those) {
+    BinaryDocument doc;
+    doc.text["looks"] = looks_json(those, doc);
+    std::string out;
+    put(out, kLooksMessage);
+    return out + deflated(doc.bytes());
+  }
+
+  /// What {"do": ...} says; the answer to who said it, if there is one. Throws Error and JSON's errors, before anything is
+  /// changed.
+  json obey(const json& m) {
     const auto what = m.at("do").get<std::string>();
     const auto index = [&](const char* name) {
       const json& value = m.at(name);
@@ -186,6 +210,13 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
       const auto value = m.at(name).get<double>();
       COHORT_THROW_UNLESS(std::isfinite(value) && std::abs(value) < 1e9, "{} must be a number", name);
       return value;
+    };
+    // Of which environment a joint is: that of the message, or the chosen one.
+    const auto whose = [&] {
+      const std::size_t one = m.contains("env") ? index("env") : at(env);
+      COHORT_THROW_UNLESS(one < reader->envs().size(), "there is no environment {} here", one);
+      COHORT_THROW_UNLESS(!playing, "joints are set while it does not play: pause first");
+      return static_cast<std::int32_t>(one);
     };
     if (what == "play") {
       playing = true, behind = 0;
@@ -208,8 +239,15 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     } else if (what == "contacts") {
       contacts = m.at("value").get<bool>();
     } else if (what == "joint") {
-      COHORT_THROW_UNLESS(!playing, "joints are set while it does not play: pause first");
-      session.set_joint(env, index("index"), static_cast<float>(number("value")));
+      session.set_joint(whose(), index("index"), static_cast<float>(number("value")));
+    } else if (what == "grab") {
+      const std::int32_t one = whose();
+      const std::size_t joint = index("index");
+      return {{"kind", "grabbed"}, {"env", one}, {"index", joint}, {"value", session.joint_value(one, joint)}};
+    } else if (what == "place") {
+      const auto place = m.at("value").get<std::array<float, 3>>();
+      for (const float x : place) COHORT_THROW_UNLESS(std::abs(x) < 1e6f, "value must be three numbers of metres");
+      session.set_place(whose(), index("index"), place);
     } else if (what == "control") {
       session.set_control(env, index("index"), static_cast<float>(number("value")));
     } else if (what == "command") {
@@ -219,14 +257,15 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     } else {
       throw Error(format("`{}` cannot be done", what.substr(0, 40)));
     }
+    return nullptr;
   }
 
   std::string applied(const std::string& message) {
     try {
       if (message.size() > kMostMessage) throw Error("a message that is too long");
-      obey(json::parse(message));
+      const json said = obey(json::parse(message));
       changed = true;
-      return "";
+      return said.is_null() ? "" : said.dump();
     } catch (const std::exception& e) {
       return json{{"kind", "error"}, {"text", e.what()}}.dump(-1, ' ', false, json::error_handler_t::replace);
     }
@@ -236,6 +275,7 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
     for (const auto& [client, text] : clients.take()) {
       if (text.empty()) {
         server->send_text(client, about().dump(-1, ' ', false, json::error_handler_t::replace));
+        if (const std::vector<OwnLook> all = looks->all(); !all.empty()) server->send(client, looks_message(all));
         changed = true;
         continue;
       }
@@ -286,6 +326,11 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
       if (moved && since(last_frame) >= interval) {
         const std::string bytes = frame();
         frame_bytes = static_cast<double>(bytes.size());
+        if (const std::vector<OwnLook> others = looks->changed(); !others.empty() && clients.any()) {
+          const std::string said = looks_message(others);
+          frame_bytes += static_cast<double>(said.size());
+          clients.each([&](std::uint64_t client) { server->send(client, said); });
+        }
         send_to_all(bytes, false);
         last_frame = now;
         moved = false;
@@ -304,6 +349,7 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   PageGate gate;
   std::string scene;
   std::optional<PoseReader> reader;
+  std::optional<ShownLooks> looks;
   std::vector<float> pos, quat;
   bool playing = true, changed = false, moved = true, contacts = false;
   bool all_envs = true;

@@ -9,8 +9,9 @@
 ///
 /// A message of a page is a JSON object of at most kMostMessage bytes: {"do": "play"}, "pause", "step", "reset" with
 /// "seed", "speed" with "value", "actor", "env" (-1: all), "contacts" (whether they are sent), "joint", "control" and
-/// "command" with "index" and "value", "release" (commands are drawn again), "seen" (a frame has been drawn: the next may
-/// come). Others are answered with an error and change nothing.
+/// "command" with "index" and "value", "place" (of a free joint's body) with "index" and three numbers, "grab" with "index"
+/// (answered with the joint's value), "release" (commands are drawn again), "seen" (a frame has been drawn: the next may
+/// come). "joint", "place" and "grab" may name an "env". Others are answered with an error and change nothing.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -22,13 +22,23 @@ constexpr std::size_t kMostCurves = 24;
 
 }  // namespace
 
-void LiveSession::set_joint(std::int32_t env, std::size_t joint, float value) {
+const sim::JointInfo& LiveSession::joint_of(std::int32_t env, std::size_t joint) {
   const sim::ModelInfo& info = scene().info();
   COHORT_THROW_UNLESS(joint < info.joints.size() && env >= 0 && env < scene().n_envs(),
                       "there is no joint {} of environment {}", joint, env);
-  const sim::JointInfo& j = info.joints[joint];
+  return info.joints[joint];
+}
+
+float LiveSession::joint_value(std::int32_t env, std::size_t joint) {
+  const sim::JointInfo& j = joint_of(env, joint);
   COHORT_THROW_UNLESS(j.type == sim::JointType::kHinge || j.type == sim::JointType::kSlide,
                       "joint `{}` has no single coordinate: only hinges and slides are set so", j.name);
+  return scene().get_qpos(sim::Indices{env})[at(j.qpos)];
+}
+
+void LiveSession::set_joint(std::int32_t env, std::size_t joint, float value) {
+  joint_value(env, joint);  // refuses others
+  const sim::JointInfo& j = joint_of(env, joint);
   COHORT_THROW_UNLESS(std::isfinite(value), "joint `{}` cannot be set to a value that is no number", j.name);
   std::vector<float> qpos = scene().get_qpos(sim::Indices{env});
   qpos[at(j.qpos)] =
@@ -37,6 +47,26 @@ void LiveSession::set_joint(std::int32_t env, std::size_t joint, float value) {
   std::vector<float> qvel = scene().get_qvel(sim::Indices{env});
   qvel[at(j.dof)] = 0;
   scene().set_qvel(qvel, sim::Indices{env});
+  moved_by_hand();
+}
+
+void LiveSession::set_place(std::int32_t env, std::size_t joint, const std::array<float, 3>& pos) {
+  const sim::JointInfo& j = joint_of(env, joint);
+  COHORT_THROW_UNLESS(j.type == sim::JointType::kFree,
+                      "joint `{}` does not float: only the body of a free joint is put to a place", j.name);
+  std::vector<float> qpos = scene().get_qpos(sim::Indices{env}), qvel = scene().get_qvel(sim::Indices{env});
+  for (std::size_t k = 0; k < 3; ++k) {
+    COHORT_THROW_UNLESS(std::isfinite(pos[k]), "joint `{}` cannot be put where a coordinate is no number", j.name);
+    qpos[at(j.qpos) + k] = pos[k];
+  }
+  std::fill_n(qvel.begin() + j.dof, 6, 0.0f);
+  scene().set_qpos(qpos, sim::Indices{env});
+  scene().set_qvel(qvel, sim::Indices{env});
+  moved_by_hand();
+}
+
+void LiveSession::moved_by_hand() {
+  scene().forward();
 }
 
 void LiveSession::set_control(std::int32_t env, std::size_t control, float value) {
@@ -275,9 +305,8 @@ std::string TaskSession::status() const {
                 returns_ / static_cast<double>(episodes_));
 }
 
-void TaskSession::set_joint(std::int32_t env, std::size_t joint, float value) {
-  LiveSession::set_joint(env, joint, value);
-  scene_.forward();
+void TaskSession::moved_by_hand() {
+  LiveSession::moved_by_hand();
   // So that whoever acts sees the robot where it was put.
   if (auto* scene_task = dynamic_cast<tasks::SceneTask*>(&task_)) scene_task->read_state();
 }

@@ -3,6 +3,7 @@
 ///   TaskSession session(*task, actors, {.seed = 3});
 ///   LiveServer server(session, {});            // live_server.h
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,10 +58,20 @@ class LiveSession {
   virtual void set_command(const std::vector<std::int32_t>& envs, std::size_t number, float value);
   virtual void release_commands(const std::vector<std::int32_t>&) {}
 
-  /// A hinge's or slide's coordinate (rad, m), while it does not play. Throws Error for another joint.
-  virtual void set_joint(std::int32_t env, std::size_t joint, float value);
+  /// A hinge's or slide's coordinate (rad, m). Throws Error for another joint.
+  float joint_value(std::int32_t env, std::size_t joint);
+  void set_joint(std::int32_t env, std::size_t joint, float value);
+  /// Puts the body of a free joint to a place (m, in the world), at rest. Throws Error for another joint.
+  void set_place(std::int32_t env, std::size_t joint, const std::array<float, 3>& pos);
   /// Throws Error where takes_controls() is false or there is no such control.
   void set_control(std::int32_t env, std::size_t control, float value);
+
+ protected:
+  /// After a person has put something elsewhere.
+  virtual void moved_by_hand();
+
+ private:
+  const sim::JointInfo& joint_of(std::int32_t env, std::size_t joint);
 };
 
 /// A model without a task: its actuators are driven at random, held, or by hand.
@@ -124,9 +135,9 @@ class TaskSession final : public LiveSession {
   void set_command(const std::vector<std::int32_t>& envs, std::size_t number, float value) override;
   void release_commands(const std::vector<std::int32_t>& envs) override;
   bool takes_controls() const override { return false; }
-  void set_joint(std::int32_t env, std::size_t joint, float value) override;
 
  private:
+  void moved_by_hand() override;
   void begin(const std::vector<std::int32_t>& envs);
 
   tasks::Task& task_;

@@ -96,7 +96,7 @@ PackedPoses pack_poses(std::span<const float> pos, std::span<const float> quat) 
 }
 
 PoseTrack::PoseTrack(sim::Scene& scene, std::vector<std::int32_t> envs, double fps, std::size_t max_frames)
-    : reader_(scene, std::move(envs)), interval_(1 / fps), max_frames_(max_frames) {
+    : reader_(scene, envs), looks_(scene, std::move(envs)), interval_(1 / fps), max_frames_(max_frames) {
   COHORT_CHECK(fps > 0 && max_frames >= 2, "{} frames a second, at most {}", fps, max_frames);
 }
 
@@ -116,6 +116,7 @@ void PoseTrack::keep(double time, const std::map<std::string, std::vector<float>
   if (time_.size() >= max_frames_) thin_out();
   reader_.read(pos_now_, quat_now_);
   time_.push_back(static_cast<float>(time));
+  for (OwnLook& look : looks_.changed()) looks_then_.emplace_back(time_.back(), std::move(look));
   pos_.insert(pos_.end(), pos_now_.begin(), pos_now_.end());
   quat_.insert(quat_.end(), quat_now_.begin(), quat_now_.end());
   for (const auto& [name, values] : curves) {
@@ -161,6 +162,13 @@ std::string PoseTrack::bytes() const {
   nlohmann::json marks = nlohmann::json::array();
   for (const auto& [time, text] : marks_) marks.push_back({{"time", time}, {"text", text}});
   doc.text["marks"] = std::move(marks);
+  nlohmann::json looks = nlohmann::json::array();
+  for (const auto& [time, look] : looks_then_) {
+    nlohmann::json one = looks_json({look}, doc).at(0);
+    one["time"] = time;
+    looks.push_back(std::move(one));
+  }
+  doc.text["looks"] = std::move(looks);
   return doc.bytes();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/scene.h"
+#include "view/shown_looks.h"
 
 namespace cohort::view {
 
@@ -62,7 +63,9 @@ class PoseTrack {
   void thin_out();
 
   PoseReader reader_;
-  double interval_, due_ = 0;  ///< s
+  ShownLooks looks_;
+  std::vector<std::pair<float, OwnLook>> looks_then_;  ///< from when on (s) an environment looks so
+  double interval_, due_ = 0;                          ///< s
   std::size_t max_frames_;
   std::vector<float> time_, pos_, quat_;              ///< (frames), (frames, envs, links, 3), (frames, envs, links, 4)
   std::map<std::string, std::vector<float>> curves_;  ///< (frames, envs)

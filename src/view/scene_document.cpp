@@ -11,6 +11,7 @@
 #include "sim/index.h"
 #include "sim/visual_model.h"
 #include "view/binary_document.h"
+#include "view/scene_json.h"
 #include "view/thin_mesh.h"
 
 namespace cohort::view {
@@ -20,78 +21,9 @@ namespace {
 using nlohmann::json;
 using sim::at;
 
-/// JSON has no infinity; numbers to seven digits are enough for a picture and half as long.
-json number(double x) {
-  if (!std::isfinite(x)) return 0;
-  if (x == std::floor(x) && std::abs(x) < 1e15) return static_cast<std::int64_t>(x);
-  return static_cast<double>(static_cast<float>(x));
-}
-template <class T, std::size_t N>
-json numbers(const T (&values)[N]) {
-  json out = json::array();
-  for (const T x : values) out.push_back(number(static_cast<double>(x)));
-  return out;
-}
-template <class T, std::size_t N>
-json numbers(const std::array<T, N>& values) {
-  json out = json::array();
-  for (const T x : values) out.push_back(number(static_cast<double>(x)));
-  return out;
-}
-
-const char* name_of(render::Mount mount) {
-  switch (mount) {
-    case render::Mount::kFixed:
-      return "fixed";
-    case render::Mount::kTrack:
-      return "track";
-    case render::Mount::kTrackCom:
-      return "trackcom";
-    case render::Mount::kTargetBody:
-      return "targetbody";
-    case render::Mount::kTargetBodyCom:
-      return "targetbodycom";
-  }
-  return "fixed";
-}
-
 const char* name_of(sim::VisualShape shape) {
   constexpr const char* kNames[] = {"plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"};
   return kNames[static_cast<int>(shape)];
-}
-
-json light_json(const render::LightRecord& r) {
-  return {{"directional", r.directional != 0},
-          {"attenuation", numbers(r.attenuation)},
-          {"cosCutoff", number(static_cast<double>(r.cos_cutoff))},
-          {"exponent", number(static_cast<double>(r.exponent))},
-          {"ambient", numbers(r.ambient)},
-          {"diffuse", numbers(r.diffuse)},
-          {"specular", numbers(r.specular)}};
-}
-
-json light_json(const render::LightSource& l) {
-  json out = light_json(l.record);
-  out["mount"] = name_of(l.mount), out["link"] = l.link, out["target"] = l.target;
-  out["pos"] = numbers(l.pos), out["dir"] = numbers(l.dir);
-  out["pos0"] = numbers(l.mount == render::Mount::kTrackCom ? l.pos_com0 : l.pos0), out["dir0"] = numbers(l.dir0);
-  return out;
-}
-
-json camera_json(const sim::VisualCamera& c) {
-  const render::CameraRecord r = render::record_of(c);
-  return {{"name", c.name},
-          {"mount", name_of(r.mount)},
-          {"link", r.link},
-          {"target", r.target},
-          {"pos", numbers(r.pos)},
-          {"rot", numbers(r.rot)},
-          {"pos0", numbers(r.mount == render::Mount::kTrackCom ? r.pos_com0 : r.pos0)},
-          {"mat0", numbers(r.mat0)},
-          {"orthographic", c.orthographic},
-          {"fovy", number(c.fovy)},
-          {"sensor", numbers(c.sensor_size)},
-          {"intrinsic", numbers(c.intrinsic)}};
 }
 
 /// Of each texture the first level that is drawn: the largest are halved until all fit.
@@ -167,13 +99,17 @@ std::vector<std::int32_t> moving_links(const sim::ModelInfo& info) {
   return out;
 }
 
-std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs,
-                           const SceneDocumentSettings& settings) {
-  const std::shared_ptr<const sim::VisualModel> model = scene.visual_model();
+render::RendererSettings document_geoms() {
   render::RendererSettings all;
   all.geom_groups.fill(true), all.site_groups.fill(true);
   all.culling = false;
-  const render::TracedScene traced(*model, all);
+  return all;
+}
+
+std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs,
+                           const SceneDocumentSettings& settings) {
+  const std::shared_ptr<const sim::VisualModel> model = scene.visual_model();
+  const render::TracedScene traced(*model, document_geoms());
   const render::SceneRecord& s = traced.record();
   const sim::ModelInfo& info = scene.info();
 
@@ -216,6 +152,7 @@ std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs
                 {"exponent", number(static_cast<double>(r.exponent))},
                 {"radius", number(g.endless ? 0 : g.radius)}};
     if (source.id >= 0 && at(source.id) < info.geoms.size()) one["name"] = info.geoms[at(source.id)].name;
+    if (!r.casts_shadow) one["shadowless"] = true;
     if (g.endless) one["endless"] = true, one["step"] = numbers(g.step);
     if (r.mesh != nullptr) {
       const auto number_of = static_cast<std::size_t>(r.mesh - traced.mesh_records().data());
@@ -256,6 +193,7 @@ std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs
     textures.push_back(textures_used.contains(i) ? texture_json(traced.texture_records()[i], level[i], doc)
                                                  : json(nullptr));
   t["textures"] = std::move(textures);
+  t["quads"] = s.quads;
   if (s.sky != nullptr) t["sky"] = s.sky - traced.texture_records().data();
 
   if (s.mirror >= 0)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "render/renderer.h"
 #include "sim/scene.h"
 
 namespace cohort::view {
@@ -20,6 +21,9 @@ struct SceneDocumentSettings {
 /// pictures.
 std::string scene_document(sim::Scene& scene, std::span<const std::int32_t> envs,
                            const SceneDocumentSettings& settings = {});
+
+/// Which geoms and sites it has: all of them, drawn by nobody's choice but the page's.
+render::RendererSettings document_geoms();
 
 /// Links that something moves: those whose poses a PoseTrack keeps.
 std::vector<std::int32_t> moving_links(const sim::ModelInfo& info);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/format.h"
 
 namespace cohort {
 namespace {
@@ -164,6 +165,169 @@ TEST(Architecture, NoSourceOutsideItsFolderNamesAPolicy) {
   }
 }
 
+/// "file:line" of the lines of src/ that list what there is (CMake's, programs.def) and name a word, but for those of a folder.
+std::vector<std::string> lists_naming(const std::string& name, const std::string& home,
+                                      const std::string& within = "") {
+  const fs::path source = fs::path(COHORT_SOURCE_DIR) / "src";
+  const std::regex word("(?:^|[^A-Za-z0-9_-])" + name + "(?:[^A-Za-z0-9_-]|$)");
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(source / within)) {
+    const std::string file = entry.path().lexically_relative(source).string();
+    if ((entry.path().filename() != "CMakeLists.txt" && entry.path().extension() != ".def") || file.starts_with(home))
+      continue;
+    std::stringstream text(read_file(entry.path()));
+    std::size_t number = 0;
+    for (std::string line; std::getline(text, line);) {
+      ++number;
+      if (!line.starts_with("#") && std::regex_search(line, word)) found.push_back(format("{}:{}", file, number));
+    }
+  }
+  return found;
+}
+
+/// The words of `set(NAME a b c)` in a CMakeLists.txt.
+std::vector<std::string> words_of(const std::string& file, const std::string& name) {
+  const std::string text = read_file(fs::path(COHORT_SOURCE_DIR) / "src" / file);
+  std::smatch found;
+  if (!std::regex_search(text, found, std::regex("set\\(" + name + " ([^)]*)\\)"))) return {};
+  return split(found[1], ' ');
+}
+
+/// Of `files` as lists_naming() gives them.
+std::set<std::string> without_lines(const std::vector<std::string>& lines) {
+  std::set<std::string> files;
+  for (const std::string& line : lines) files.insert(line.substr(0, line.find(':')));
+  return files;
+}
+
+// What is counted here is what one more edits; tests/cli/one_more_test.cpp shows that no more is needed.
+TEST(Architecture, APolicyAFormatAndASubcommandAreEachNamedInOneLineOfOneOldFile) {
+  const std::vector<std::string> policies = words_of("policies/CMakeLists.txt", "policies_folders");
+  const std::vector<std::string> formats = words_of("data/CMakeLists.txt", "data_formats");
+  ASSERT_GE(policies.size(), 4u);
+  ASSERT_GE(formats.size(), 3u);
+  for (const std::string& name : policies) {
+    const auto lines = lists_naming(name, "policies/" + name + "/", "policies");
+    EXPECT_EQ(lines.size(), 1u) << ::testing::PrintToString(lines) << " name " << name;
+    EXPECT_TRUE(lists_naming("policies/" + name, "policies/").empty()) << name;
+  }
+  for (const std::string& name : formats) {
+    const auto lines = lists_naming("(?:data/)?" + name + "(?:/[a-z_]*\\.cpp)?", "data/" + name + "/");
+    EXPECT_EQ(lines.size(), 1u) << ::testing::PrintToString(lines) << " name " << name;
+  }
+  // A subcommand of `cohort` itself: its file in CMake's list. One that is a program of its own: also a line of programs.def.
+  const fs::path cli = fs::path(COHORT_SOURCE_DIR) / "src" / "cli";
+  static const std::regex kRegister(R"(const Register \w+\(\{)");
+  static const std::regex kProgram(R"re(PROGRAM\("([a-z-]+)", "([a-z-]+)")re");
+  int commands = 0;
+  for (const auto& entry : fs::directory_iterator(cli)) {
+    if (entry.path().extension() != ".cpp" || !std::regex_search(read_file(entry.path()), kRegister)) continue;
+    ++commands;
+    const std::string name = entry.path().filename();
+    const auto lines = lists_naming(std::regex_replace(name, std::regex("\\."), "\\."), "no folder", "cli");
+    EXPECT_EQ(lines.size(), 1u) << ::testing::PrintToString(lines) << " name " << name;
+  }
+  EXPECT_GE(commands, 10);
+  const std::string programs = read_file(cli / "programs.def");
+  for (std::sregex_iterator found(programs.begin(), programs.end(), kProgram), end; found != end; ++found) {
+    const auto files = without_lines(lists_naming((*found)[2], "no folder"));
+    EXPECT_EQ(files, (std::set<std::string>{"cli/CMakeLists.txt", "cli/programs.def"})) << (*found)[2];
+  }
+}
+
+TEST(Architecture, NoSourceOutsideTasksNamesATask) {
+  const fs::path source = fs::path(COHORT_SOURCE_DIR) / "src";
+  // How a task's name is written in C++ or in its file.
+  static const std::regex kName(
+      R"re(register_task\(\{\.name = "([a-z-]+)"|"([A-Z][A-Za-z0-9]+-v[0-9])"|register_library_task\("([a-z-]+)\.yaml"\))re");
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(source / "tasks")) {
+    if (!entry.is_regular_file()) continue;
+    const std::string text = read_file(entry.path());
+    for (std::sregex_iterator found(text.begin(), text.end(), kName), end; found != end; ++found)
+      names.insert((*found)[1].str() + (*found)[2].str() + (*found)[3].str());
+  }
+  for (const char* known : {"push-t", "reach", "stack", "Ant-v5", "AlohaInsertion-v0", "quadruped-velocity"})
+    EXPECT_TRUE(names.contains(known)) << known << ": the test no longer finds the tasks' names";
+  for (const auto& entry : fs::recursive_directory_iterator(source)) {
+    const std::string file = entry.path().lexically_relative(source).string();
+    if ((entry.path().extension() != ".h" && entry.path().extension() != ".cpp") || file.starts_with("tasks/"))
+      continue;
+    std::stringstream text(read_file(entry.path()));
+    std::size_t number = 0;
+    for (std::string line; std::getline(text, line);) {
+      ++number;
+      line = line.substr(0, line.find("//"));  // examples stand in comments
+      for (std::size_t begin = line.find('"'); begin != std::string::npos; begin = line.find('"', begin + 1)) {
+        const std::size_t end = line.find('"', begin + 1);
+        if (end == std::string::npos) break;
+        EXPECT_FALSE(names.contains(line.substr(begin + 1, end - begin - 1)))
+            << "src/" << file << ":" << number << " names a task: " << line;
+        begin = end;
+      }
+    }
+  }
+}
+
+/// Functions of src/ with more than 80 lines between their braces, and files with more than 500, as "file name" and "file", where
+/// the text stands as scripts/format sets it: a function begins in the first column, one of a class two further.
+std::set<std::string> long_parts() {
+  const fs::path source = fs::path(COHORT_SOURCE_DIR) / "src";
+  static const std::set<std::string> kSources = {".h", ".cpp", ".cu", ".cuh"};
+  static const std::regex kName(R"(([~\w]+)\()");
+  std::set<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(source)) {
+    if (!kSources.contains(entry.path().extension().string())) continue;
+    const std::string file = entry.path().lexically_relative(source).string();
+    std::stringstream text(read_file(entry.path()));
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    if (lines.size() > 500) found.insert(file);
+    for (const std::string indent : {"", "  "}) {
+      std::size_t opened = 0, begun = 0;  // lines behind the brace, and where the signature begins
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        const std::string& line = lines[i];
+        const bool here = line.starts_with(indent) && line.size() > indent.size() && line[indent.size()] != ' ';
+        const char first = here ? line[indent.size()] : ' ';
+        if (here && first != '}' && first != ')' && first != '#') begun = i;
+        if (line.starts_with(indent) && line.ends_with("{") && begun + 1 > opened) opened = i + 1;
+        if (line != indent + "}" || opened == 0) {
+          if (first == '}') opened = 0;  // a class, a namespace, a value
+          continue;
+        }
+        if (i - opened > 80) {
+          std::string signature;
+          for (std::size_t l = begun; l < opened; ++l) signature += lines[l];
+          std::smatch name;
+          if (std::regex_search(signature, name, kName)) found.insert(file + " " + name[1].str());
+        }
+        opened = 0;
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Architecture, WhatIsLongSaysWhy) {
+  const std::string page = "docs/design/decisions/long-functions.md";
+  std::set<std::string> listed;
+  std::stringstream text(read_file(fs::path(COHORT_SOURCE_DIR) / page));
+  for (std::string line; std::getline(text, line);) {
+    const auto cells = split(line, '|');
+    if (cells.size() < 4 || !cells[1].starts_with("`")) continue;
+    EXPECT_GT(cells[3].size(), 10u) << page << " gives no reason: " << line;
+    listed.insert(cells[1].substr(1, cells[1].size() - 2) + (cells[2].empty() ? "" : " " + cells[2]));
+  }
+  const std::set<std::string> found = long_parts();
+  EXPECT_GT(found.size(), 10u) << "the test no longer finds what is long";
+  for (const std::string& part : found)
+    EXPECT_TRUE(listed.contains(part)) << "src/" << part
+                                       << " is long (a function over 80 lines, a file over 500): part it, or say in "
+                                       << page << " why it stays";
+  for (const std::string& part : listed)
+    EXPECT_TRUE(found.contains(part)) << part << " is not long any more: take it out of " << page;
+}
+
 TEST(Architecture, EverySourceIncludesByModulePath) {
   for (const Include& include : includes_under(fs::path(COHORT_SOURCE_DIR) / "src"))
     EXPECT_FALSE(include.header.starts_with("../") || include.header.starts_with("./"))
@@ -207,7 +371,6 @@ TEST(Architecture, AFolderOfKernelsIncludesNoLaterPartOfTheStep) {
 
 /// Files outside data/<format>/ that know a format of robot data, and why.
 bool may_know_format(const std::string& file, const std::string& format) {
-  if (file == "data/formats.cpp") return true;                           // the list
   if (file == "data/lerobot/lerobot_info.h") return format == "rlds";    // both choose splits by one expression
   if (file.starts_with("record/")) return format == "rlds";              // pieces of a recording are RLDS shards
   if (file == "train/jobs/robomimic_sets.cpp") return format == "rlds";  // a foreign configuration of RLDS sets

@@ -1,5 +1,4 @@
-// One more policy, task and subcommand, which no file of src names, by the programs as users run them. One more format of data
-// is tests/data/format_test.cpp.
+// One more policy, task, format and subcommand, which no file of src names, by the programs as users run them.
 #include <csignal>
 #include <cstdlib>
 #include <regex>
@@ -135,6 +134,45 @@ TEST(OneMoreTask, LearnsByPpoGoesOnAndIsReplayed) {
   const auto replayed = returns("replay:" + path("played"), "replayed.csv");
   EXPECT_EQ(replayed.size(), 3u);
   EXPECT_EQ(replayed, returns(path("runs/whole/latest"), "learnt.csv"));
+}
+
+TEST(OneMoreFormat, IsRecordedInspectedConvertedAndTrainedFromByTheOrdinaryCommands) {
+  const TemporaryFolder folder;
+  const std::map<std::string, std::string> with{{"OMP_NUM_THREADS", "1"},
+                                                {"LD_PRELOAD", library("tests/one_more_format")}};
+  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
+  // `program` under the name that `cohort` becomes it by, so that the library is loaded into it alone.
+  const auto command = [&](const std::string& program, std::vector<std::string> words) {
+    const std::string file = path("cohort-" + program);
+    if (!fs::exists(file)) fs::create_symlink(cohort_path() + (program == "data" ? "-data" : "-torch"), file);
+    words.insert(words.begin(), file);
+    return run(words, with);
+  };
+  const Outcome recorded =
+      command("collect", {"reach", "--policy", "random", "--keep", "all", "--episodes", "2", "--max-steps", "10",
+                          "--threads", "1", "--format", "lines", "--out", path("played")});
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  const std::string lines = path("played/reach.lines");
+  EXPECT_EQ(lines_of(text_of(lines)).size(), 3u) << "the width, and a line for each episode";
+
+  const Outcome inspected = command("data", {"inspect", lines});
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_TRUE(contains(inspected.out, "2 episodes, 20 steps") && contains(inspected.out, "move")) << inspected.out;
+
+  const Outcome converted = command("data", {"convert", lines, path("set.hdf5")});
+  EXPECT_EQ(converted.code, 0) << converted.err;
+  const Outcome back = command("data", {"convert", path("set.hdf5"), path("back.lines")});
+  EXPECT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(text_of(path("back.lines")), text_of(lines)) << "by the suffix of a format that is registered";
+  const Outcome refused = command("data", {"inspect", lines, "--format", "csv"});
+  EXPECT_TRUE(contains(refused.err, "auto, rlds, hdf5, lerobot or lines, not 'csv'")) << refused.err;
+
+  const Outcome trained =
+      command("train", {"policy", "model.algorithm=bc", "data.paths=[" + lines + "]", "data.actions=[move]",
+                        "data.proprio=[move]", "data.statistics_cache=never", "validation.splits=[]",
+                        "output_dir=" + path("runs"), "devices=cpu", "train.batch_size=4", "train.steps=2",
+                        "rollout.enabled=false", "charts=false"});
+  EXPECT_EQ(trained.code, 0) << trained.err;
 }
 
 TEST(OneMoreSubcommand, IsListedRunAndProposed) {

@@ -25,6 +25,29 @@ TEST(TasksCommand, ListsTheSuite) {
                                                                                               << listed.output;
 }
 
+TEST(TasksCommand, ATaskIsNamedAlikeInEveryCommand) {
+  const std::string cohort = std::string(std::getenv("COHORT_BIN")) + "/cohort ";
+  const std::string shown = tasks("push").output;
+  for (const char* form : {"--task push", "task=push"}) EXPECT_EQ(tasks(form).output, shown) << form;
+  for (const char* command : {"collect", "evaluate --policy=random", "view"}) {
+    for (const char* form : {"push", "--task push", "task=push", "push horizon=20", "task=push horizon=20"}) {
+      const test::CommandOutcome named =
+          test::run_command("COHORT_ONLY_CHECK_WORDS=1 " + cohort + command + " " + form);
+      EXPECT_EQ(named.code, 0) << command << " " << form << "\n" << named.output;
+    }
+  }
+  for (const char* command : {"collect", "evaluate --policy=random", "tasks"}) {
+    const test::CommandOutcome twice = test::run_command(cohort + command + " reach --task push");
+    EXPECT_NE(twice.code, 0) << command;
+    EXPECT_NE(twice.output.find("two tasks are named: push and reach"), std::string::npos) << command << twice.output;
+  }
+  const test::CommandOutcome folder = test::run_command("COHORT_ONLY_CHECK_WORDS=1 " + cohort + "evaluate push .");
+  EXPECT_EQ(folder.code, 0) << "a folder is a policy: " << folder.output;
+  const test::CommandOutcome none = test::run_command(cohort + "collect --episodes 3");
+  EXPECT_NE(none.output.find("episodes of which task? `cohort collect pick-and-place`"), std::string::npos)
+      << none.output;
+}
+
 TEST(TasksCommand, ShowsSpacesCamerasHorizonExpertAndSettings) {
   const test::CommandOutcome shown = tasks("pick-and-place horizon=70 reward=sparse");
   EXPECT_EQ(shown.code, 0) << shown.output;

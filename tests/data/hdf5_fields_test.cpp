@@ -84,6 +84,19 @@ TEST_F(Hdf5Fields, GroupsAtTheRootAreEpisodesWhereTheyHoldActions) {
   EXPECT_NE(episodes.open(1)->location().find("root_groups.h5: /traj_1"), std::string::npos);
 }
 
+TEST_F(Hdf5Fields, GroupsOfAGroupForEachSplitAreEpisodes) {
+  const Hdf5Episodes episodes(fixture("split_groups.h5"));
+  ASSERT_EQ(episodes.size(), 3);
+  for (std::int64_t e = 0; e < 3; ++e) {
+    EXPECT_EQ(episodes.steps(e), 3 + e);
+    std::vector<float> values(static_cast<std::size_t>(2 * (3 + e)));
+    episodes.open(e)->read(episodes.field_index("action"), 0, 3 + e, values);
+    EXPECT_EQ(values, std::vector<float>(values.size(), static_cast<float>(e)));
+  }
+  EXPECT_NO_THROW(episodes.field_index("observations/qpos"));
+  EXPECT_NE(episodes.open(2)->location().find("split_groups.h5: /valid/ep0"), std::string::npos);
+}
+
 TEST_F(Hdf5Fields, TheObservationAfterTheLastActionIsNotUsedAndThatIsSaid) {
   for (const std::vector<std::int64_t>& extra : {std::vector<std::int64_t>{1, 1, 1}, {1, 0, 0}, {0, 0, 1}, {0, 1, 0}}) {
     const std::string name = format("{}{}{}.hdf5", extra[0], extra[1], extra[2]);

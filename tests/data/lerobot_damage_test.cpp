@@ -214,7 +214,8 @@ TEST(LeRobotDamage, AnInfoThatCannotBeIsRefusedByItsKey) {
       {"{file_index:03d}.parquet", "{file:03d}.parquet", "a path names {file:03d}, which is not known"},
       {"\"features\"", "\"featurs\"", "it names no features"},
       {"\"dtype\": \"float32\"", "\"type\": \"float32\"", "the feature action has no dtype"},
-      {"{\n", "\n", "no JSON object with codebase_version"}};
+      {"{\n", "\n", "is no JSON: look for a comma that is missing or one too many"},
+      {"\"codebase_version\"", ",\"codebase_version\"", "info.json: line 2 is no JSON"}};
   for (const auto& [from, to, said] : faults) {
     write_file_atomically(info, before);
     replace_in(info, from, to);

@@ -141,6 +141,33 @@ class Genesis(unittest.TestCase):
         self.assertTrue(contacts["valid_mask"].all())
         self.assertAlmostEqual(float(contacts["force_b"][0, :, 2].abs().sum()) / weight, 1, places=2)
 
+    def test_options_of_the_solver_reach_it(self):
+        def slid(**rigid):
+            scene = self.scene(gravity=(3, 0, -9.81), **rigid)
+            scene.add_entity(gs.morphs.Plane())
+            box = scene.add_entity(gs.morphs.Box(size=(0.2, 0.2, 0.1), pos=(0, 0, 0.05)))
+            scene.build()
+            for _ in range(100):
+                scene.step()
+            return float(box.get_pos()[0])
+
+        creeps = slid()
+        self.assertGreater(creeps, 1e-3)
+        self.assertLess(abs(slid(noslip_iterations=20, noslip_tolerance=0.0)), 0.25 * creeps)
+        self.assertLess(abs(slid(impratio=100.0, friction_cone=gs.friction_cone.elliptic)), 0.5 * creeps)
+        with self.assertRaisesRegex(Exception, "noslip_iterations is -1"):
+            slid(noslip_iterations=-1)
+
+    def test_what_single_precision_loses_far_out_is_said(self):
+        scene = gs.Scene(sim_options=gs.options.SimOptions(dt=0.002, gravity=(0, 0, 0)), rigid_options=gs.options.RigidOptions(threads=1))
+        box = scene.add_entity(gs.morphs.Box(size=(0.2, 0.2, 0.1), pos=(300, 0, 0.05)))
+        scene.build()
+        box.set_dofs_velocity(np.array([0.01, 0, 0, 0, 0, 0], dtype=np.float32))
+        with self.assertLogs("cohort.gs", level="WARNING") as said:
+            for _ in range(4096):
+                scene.step()
+        self.assertRegex("".join(said.output), r"300[.]\d+ m out .* after 4096 timesteps it may be .* m off")
+
     def test_cameras_draw_each_environment_and_record(self):
         scene = gs.Scene(vis_options=gs.options.VisOptions(env_separate_rigid=True), show_viewer=False)
         scene.add_entity(gs.morphs.Plane())

@@ -76,7 +76,7 @@ void sensors(const ModelView& m, BlockSpace<ScalarLane>& b, float time) {
   sim::sensors<ScalarLane>(m, b.w, b.c, time);
 }
 void evaluate_and_step(const ModelView& m, BlockSpace<ScalarLane>& b) {
-  step_states<ScalarLane>(m, b, 0.0f);
+  step_states<ScalarLane>(m, DataView{}, BlockEnvs{0, nullptr}, b, 0.0f);
 }
 
 }  // namespace cohort::sim::test

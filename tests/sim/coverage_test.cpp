@@ -207,11 +207,15 @@ void sensors(std::vector<Feature>& list) {
                         "<subtreelinvel body='b'/>",
                         "<subtreeangmom body='b'/>",
                         "<camprojection site='hand' camera='eye'/>",
+                        "<distance geom1='g' body2='world' cutoff='3'/>",
+                        "<normal body1='b' geom2='rod' cutoff='3'/>",
+                        "<fromto geom1='g' geom2='ball' cutoff='3'/>",
                         "<jointlimitpos joint='h'/>",
                         "<jointlimitvel joint='h'/>",
                         "<jointlimitfrc joint='h'/>",
                         "<tendonlimitfrc tendon='st'/>",
-                        "<jointpos joint='h' delay='0.01' nsample='6'/>"}) {
+                        "<jointpos joint='h' delay='0.01' nsample='6'/>",
+                        "<jointpos joint='h' delay='0.01' nsample='6' interval='0.007 -0.001' interp='cubic'/>"}) {
     add(s);
   }
   list.push_back({"rangefinder among meshes and height fields",

@@ -29,7 +29,7 @@ Heap heap_of(int env) {
 }
 
 /// Two of each shape fall onto one another, a wedge, a plane and hills, so that every narrow phase has work; a ray looks
-/// down on them.
+/// down on them, and sensors tell how far some are apart.
 std::string model_xml(const Heap& h) {
   std::string bodies;
   for (int k = 0; k < 2; ++k) {
@@ -50,7 +50,10 @@ std::string model_xml(const Heap& h) {
     <hfield name='hills' nrow='3' ncol='3' size='.5 .5 .1 .1' elevation='0 1 0 1 0 1 0 1 0'/></asset>
     <worldbody><geom name='floor' type='plane' size='0 0 .1' pos='0 0 -.05'/><geom name='hills' type='hfield' hfield='hills' pos='.6 .2 -.06'/>
     <site name='eye' pos='.1 .1 2' euler='180 0 0'/>)" +
-         bodies + "</worldbody><sensor><rangefinder name='ray' site='eye'/></sensor></mujoco>";
+         bodies +
+         "</worldbody><sensor><rangefinder name='ray' site='eye'/><distance name='rod' geom1='rod0' geom2='floor' "
+         "cutoff='2'/><fromto name='brick' body1='brick0' body2='drum1' cutoff='2'/><normal name='egg' geom1='egg1' "
+         "geom2='wedge0' cutoff='2'/></sensor></mujoco>";
 }
 
 std::unique_ptr<Scene> make(const Heap& heap, int n, LaneWidth lanes, EngineKind engine = EngineKind::kBatched) {
@@ -81,9 +84,12 @@ constexpr int kHeaps = 20, kFallSteps = 150;
 
 std::vector<float> end_of(Scene& scene, int env) {
   std::vector<float> seen = scene.get_qpos(Indices{env});
-  const std::vector<float> speed = scene.get_qvel(Indices{env}), ray = scene.get_sensor("ray", Indices{env});
+  const std::vector<float> speed = scene.get_qvel(Indices{env});
   seen.insert(seen.end(), speed.begin(), speed.end());
-  seen.insert(seen.end(), ray.begin(), ray.end());
+  for (const SensorInfo& sensor : scene.info().sensors) {
+    const std::vector<float> told = scene.get_sensor(sensor.name, Indices{env});
+    seen.insert(seen.end(), told.begin(), told.end());
+  }
   return seen;
 }
 

@@ -160,8 +160,9 @@ TEST_P(SceneApi, ContactsOfGeomsThatCannotMoveAgainstEachOtherAreListedWithoutFo
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(velocity[i] - before[i], i == 2 ? -9.81 * 0.002 : 0, 1e-6) << i;
 }
 
-/// Motors and sensors that come late, by every interpolation and with too few samples for some delays.
-std::string delayed_model() {
+/// Motors and sensors that come late, by every interpolation and with too few samples for some delays; and sensors that
+/// are read once in a while, on multiples of the timestep and between them, with and without a delay and a phase.
+std::string delayed_model(const std::string& integrator) {
   std::string bodies, actuators, sensors;
   int k = 0;
   for (const char* interpolation : {"zoh", "linear", "cubic"}) {
@@ -169,7 +170,8 @@ std::string delayed_model() {
       for (const char* delay : {"0.001", "0.002", "0.003", "0.0055", "0.006", "0.011"}) {
         const std::string late = format(" delay='{}' nsample='{}' interp='{}'", delay, samples, interpolation);
         bodies += format(
-            "<body pos='{0} 0 0'><joint name='j{0}' type='slide' axis='1 0 0' damping='0.3'/><geom size='0.1' "
+            "<body name='b{0}' pos='{0} 0 0'><joint name='j{0}' type='slide' axis='1 0 0' damping='0.3'/><geom "
+            "size='0.1' "
             "mass='1'/></body>",
             k);
         actuators += format("<motor name='m{0}' joint='j{0}' gear='50' ctrlrange='-0.5 0.5'{1}/>", k, late);
@@ -180,18 +182,31 @@ std::string delayed_model() {
         ++k;
       }
     }
+    for (const char* interval : {"0.004", "0.005", "0.0075 -0.0031", "0.004 -0.001"}) {
+      for (const char* samples : {"1", "2", "6"}) {
+        for (const char* delay : {"0", "0.003", "0.004", "0.0115"}) {
+          sensors += format(
+              "<framepos name='i{}' objtype='xbody' objname='b3' delay='{}' nsample='{}' interp='{}' interval='{}'/>",
+              k, delay, samples, interpolation, interval);
+          ++k;
+        }
+      }
+    }
   }
-  return "<mujoco><option timestep='0.002' gravity='0 0 0'><flag contact='disable'/></option><worldbody>" + bodies +
-         "</worldbody><actuator>" + actuators + "<motor joint='j0' nsample='3'/></actuator><sensor>" + sensors +
+  return "<mujoco><option timestep='0.002' integrator='" + integrator +
+         "' gravity='0 0 0'><flag contact='disable'/></option><worldbody>" + bodies + "</worldbody><actuator>" +
+         actuators + "<motor joint='j0' nsample='3'/></actuator><sensor>" + sensors +
          "<clock name='late' delay='0.004' nsample='9'/></sensor></mujoco>";
 }
 
-TEST_P(SceneApi, DelaysOfMotorsAndSensorsAreMujocosAndPartOfTheState) {
+/// Of an engine beside MuJoCo: going on, from a saved state, and after a reset.
+void expect_delays_as_mujoco(const SceneOptions& options, const std::string& integrator,
+                             const std::filesystem::path& saved) {
   SceneOptions theirs_options;
   theirs_options.engine = EngineKind::kMujoco;
-  Scene ours(options()), theirs(theirs_options);
+  Scene ours(options), theirs(theirs_options);
   for (Scene* scene : {&ours, &theirs}) {
-    scene->add_entity(Mjcf{.file = "", .xml = delayed_model()});
+    scene->add_entity(Mjcf{.file = "", .xml = delayed_model(integrator)});
     scene->build(3);
   }
   const auto nu = static_cast<std::size_t>(ours.info().nu);
@@ -221,7 +236,6 @@ TEST_P(SceneApi, DelaysOfMotorsAndSensorsAreMujocosAndPartOfTheState) {
     expect_same("from the start", step);
   }
   // What is on its way belongs to the state.
-  const std::filesystem::path saved = file("delays");
   ours.save_state(saved);
   for (int step = 12; step < 16; ++step) advance(ours, step);
   const std::vector<float> went_on = seen(ours);
@@ -235,6 +249,13 @@ TEST_P(SceneApi, DelaysOfMotorsAndSensorsAreMujocosAndPartOfTheState) {
   for (int step = 16; step < 24; ++step) {
     advance(ours, step), advance(theirs, step);
     expect_same("after a reset", step);
+  }
+}
+
+TEST_P(SceneApi, DelaysAndIntervalsAreMujocosAndPartOfTheState) {
+  for (const char* integrator : {"Euler", "RK4"}) {
+    SCOPED_TRACE(integrator);
+    expect_delays_as_mujoco(options(), integrator, file("delays"));
   }
 }
 

@@ -309,6 +309,16 @@ TEST(SceneFaults, AFileThatGivesNothingEndsTheCompiler) {
   EXPECT_NE(text.find("a pipe"), std::string::npos) << text;
 }
 
+TEST(SceneFaults, APointerInPlaceOfAnIncludedFileIsNamed) {
+  const Folder folder;
+  folder.write("parts/robot.xml", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  folder.write("arms.xml", "<mujocoinclude><include file='parts/robot.xml'/></mujocoinclude>");
+  Scene scene(mujoco());
+  scene.add_entity(Mjcf{folder.write("m.xml", "<mujoco><include file='arms.xml'/></mujoco>")});
+  const std::string text = message_of([&] { scene.build(1); });
+  EXPECT_NE(text.find("parts/robot.xml` is a Git LFS pointer"), std::string::npos) << text;
+}
+
 TEST(SceneFaults, TheCompilerEndsWithItsParent) {
   const Folder folder;
   folder.pipe("pipe.xml");

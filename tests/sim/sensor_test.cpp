@@ -211,6 +211,72 @@ TEST(Rangefinder, SeesMeshesAndHeightFieldsAsMujocoDoes) {
   EXPECT_GE(misses, 100);
 }
 
+/// Sensors of the distance of shape `a` of the world from shape `b` of a free body, and of all shapes of both bodies.
+std::string two_shapes(const std::string& a, const std::string& b) {
+  std::string sensors;
+  for (const char* type : {"distance", "normal", "fromto"}) {
+    for (const char* of : {"geom1='b' geom2='a' cutoff='2'", "geom1='a' geom2='b' cutoff='2'", "geom1='a' geom2='b'",
+                           "body1='moves' body2='world' cutoff='0.4'"}) {
+      sensors += format("<{} {}/>", type, of);
+    }
+  }
+  return format(
+      "<mujoco><asset><mesh name='m' vertex='0 0 0 0.5 0 0 0 0.4 0 0 0 0.6 0.4 0.4 0.4'/></asset><default><geom "
+      "contype='0' conaffinity='0'/></default><worldbody><geom name='a' {}/><geom size='0.1' pos='0.6 0.6 0.4'/>"
+      "<body name='moves' pos='0.1 0.2 0.45'><freejoint/><geom name='b' {}/><geom type='capsule' size='0.05 0.1' "
+      "pos='0.3 0 0.1'/></body></worldbody><sensor>{}</sensor></mujoco>",
+      a, b, sensors);
+}
+
+TEST(DistanceSensor, TellsWhatMujocoTellsOfGeomsThatMayNotTouch) {
+  const std::string solids[] = {"type='sphere' size='0.2'",         "type='capsule' size='0.1 0.2'",
+                                "type='ellipsoid' size='.1 .2 .3'", "type='cylinder' size='0.15 0.2'",
+                                "type='box' size='0.2 0.1 0.25'",   "type='mesh' mesh='m'",
+                                "type='plane' size='1 1 1'"};
+  int apart = 0, inside = 0, beyond = 0;
+  for (std::size_t i = 0; i < std::size(solids); ++i) {
+    for (std::size_t j = 0; j + 1 < std::size(solids); ++j) {
+      SCOPED_TRACE(solids[i] + " and " + solids[j]);
+      test::Pair p(test::compile_xml(two_shapes(solids[i], solids[j])));
+      test::Block block(p.view);
+      for (std::uint64_t sample = 0; sample < 25; ++sample) {
+        p.randomize(sample, 0.25, 0.5);
+        mj_forward(p.mj.get(), p.data.get());
+        block.load(p.view, *p.data);
+        test::evaluate(p.view, block.space);
+        test::sensors(p.view, block.space, 0);
+        const auto ours = [&](int sensor) { return take(block.space.w.sensordata + p.mj->sensor_adr[sensor], 6); };
+        const mjtNum* const theirs = p.data->sensordata;
+        for (int k = 0; k < 4; ++k) {
+          const double distance = ours(k)[0];
+          const std::string where = format("sample {} sensor {}", sample, k);
+          // Of the ways out of each other ours is as short, or shorter.
+          if (theirs[k] < -1e-3) {
+            ASSERT_GE(distance, theirs[k] - 5e-5) << where;
+            ASSERT_LE(distance, 0.75 * theirs[k]) << where;
+          } else {
+            ASSERT_NEAR(distance, theirs[k], 5e-5) << where;
+          }
+          const std::vector<double> normal = ours(4 + k), ends = ours(8 + k);
+          ++(distance < 0 ? inside : theirs[4 + 3 * k] == 0 && theirs[5 + 3 * k] == 0 ? beyond : apart);
+          // The two ends are as far from each other as is told, along the direction that is told.
+          for (std::size_t c = 0; c < 3; ++c) {
+            const bool found = normal[0] != 0 || normal[1] != 0 || normal[2] != 0;
+            ASSERT_NEAR(ends[3 + c] - ends[c], found ? normal[c] * std::abs(distance) : 0, 1e-5) << where;
+          }
+          // Inside each other, and side by side, another way or place may be as good.
+          if (distance < 0.02) continue;
+          for (std::size_t c = 0; c < 3; ++c)
+            ASSERT_NEAR(normal[c], theirs[4 + 3 * static_cast<std::size_t>(k) + c], 5e-3) << where;
+        }
+      }
+    }
+  }
+  EXPECT_GT(apart, 1000);
+  EXPECT_GT(inside, 300);
+  EXPECT_GT(beyond, 300);
+}
+
 TEST(Sensors, SeeContactsOfGeomsThatCannotMoveAgainstEachOtherAsMujocoDoes) {
   const char* const shapes = R"(
     <geom name="wall" size="0.2 0.2 0.2" type="box"/><site name="wall_site" size="0.5"/>

@@ -271,6 +271,40 @@ TEST(Csv, Float32ColumnsHoldTheNearestFloat32) {
                "line 2, column 'a': '1e39' is too large for float32; set data.csv.precision=float64");
 }
 
+TEST(Csv, ThousandsMayBeSetApart) {
+  CsvSettings settings;
+  settings.decimal = ",", settings.thousands = ".";
+  const Table german = parse("a;b;c\n1.282,6;12;-1.234.567\n999,5;1.000;0,125\n", settings);
+  EXPECT_EQ(german.column("a").at(0), 1282.6);
+  EXPECT_EQ(german.column("a").at(1), 999.5);
+  EXPECT_EQ(german.column("b").at(1), 1000);
+  EXPECT_EQ(german.column("c").at(0), -1234567);
+  settings.decimal = ".", settings.thousands = ",";
+  EXPECT_EQ(parse("a,b\n\"1,282.6\",2\n", settings).column("a").at(0), 1282.6);
+  settings.thousands = "space";
+  EXPECT_EQ(parse("a;b\n1 282.5;2\n", settings).column("a").at(0), 1282.5);
+  EXPECT_EQ(parse("a;b\n1\u202f282.5;2\n", settings).column("a").at(0), 1282.5);
+  settings.thousands = "apostrophe";
+  EXPECT_EQ(parse("a;b\n1'282.5;2\n1\u2019000;3\n", settings).column("a").at(1), 1000);
+  for (const char* wrong : {"12'34", "1'2345", "'123", "1234'567", "1'000'00", "1'", "1'00x"})
+    EXPECT_ERROR(parse("a;b\n1;2\n" + std::string(wrong) + ";2\n", settings), "is no number");
+  settings.thousands = "x";
+  EXPECT_ERROR(parse("a\n1\n", settings), "data.csv.thousands='x' is neither none");
+  settings.thousands = ".";
+  EXPECT_ERROR(parse("a\n1\n", settings), "data.csv.thousands and data.csv.decimal are both '.'");
+  // Who has not said so is told how.
+  EXPECT_ERROR(parse("a;b\n1.282,6;2\n"),
+               "'1.282,6' is no number; is the decimal mark ',' and are thousands set apart by "
+               "'.'? Then set data.csv.thousands=. data.csv.decimal=,");
+  settings.decimal = ",", settings.thousands = "none";
+  EXPECT_ERROR(parse("a;b\n1.282,6;2\n", settings), "; are thousands set apart by '.'? Then set data.csv.thousands=.");
+  settings.decimal = ".";
+  EXPECT_ERROR(parse("a;b\n1,282;2\n", settings),
+               "is the decimal mark ','? Then set data.csv.decimal=,, or are thousands "
+               "set apart by ','? Then set data.csv.thousands=,");
+  EXPECT_ERROR(parse("a;b\n1 282;2\n", settings), "are thousands set apart? Then set data.csv.thousands=space");
+}
+
 TEST(Csv, AWrongTypeIsNamedByLineColumnAndText) {
   EXPECT_ERROR(
       parse("a,b\n1,2\n3,abc\n"),

@@ -11,9 +11,11 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "core/message_of.h"
+#include "sim/scene.h"
 #include "support/process.h"
 #include "tasks/file/robot_survey.h"
 #include "tasks/registry.h"
+#include "tasks/shown_scene.h"
 #include "tasks/task_check.h"
 
 namespace cohort::tasks {
@@ -56,6 +58,96 @@ TEST_F(NewTaskFile, ARobotOnFeetFollowsVelocitiesWithThoseFeet) {
   EXPECT_EQ(task.text, read_file(path("dog.yaml").string()));
   EXPECT_EQ(make_task(path("dog.yaml").string(), {})->spec().action.width(), 12);
   expect_passes(path("dog.yaml"));
+}
+
+TEST_F(NewTaskFile, AThingThatLiesAboutInARobotsFileIsNotItsBase) {
+  std::string scene = kArm;
+  scene.insert(scene.find("</worldbody>"), R"(<geom type="plane" size="1 1 0.1"/>
+    <body name="cube" pos="0.3 0 0.02"><freejoint/><geom type="box" size="0.02 0.02 0.02" mass="0.1"/></body>)");
+  const NewTask task = write_new_task({.file = path("arm.yaml"), .robot = write("arm.xml", scene)});
+  EXPECT_EQ(task.like, "reach");
+  EXPECT_EQ(task.text.find("base_pos"), std::string::npos) << task.text;
+  EXPECT_NE(task.text.find("hand: 'site_position(\"grip\")'"), std::string::npos) << task.text;
+  expect_passes(path("arm.yaml"));
+}
+
+TEST_F(NewTaskFile, AThingThatLiesAboutInARobotsFileIsAnEntityByItsName) {
+  std::string scene = kArm;
+  scene.insert(scene.find("</worldbody>"), R"(<geom type="plane" size="2 2 0.1"/>
+    <body name="cube" pos="0.3 0 0.05"><freejoint/><geom type="box" size="0.05 0.05 0.05" mass="0.1"/></body>)");
+  scene.insert(scene.find("</mujoco>"), R"(<actuator><motor name="m" joint="shoulder"/></actuator>)");
+  write("arm.xml", scene);
+  const fs::path file = write("cube.yaml", R"(
+scene: {robot: {mjcf: arm.xml}}
+simulation: {timestep: 0.002, decimation: 5, episode_length_s: 1}
+actions: {joint_effort: {joints: shoulder}}
+observations: {policy: {joint_pos: {}, cube: 'entity_position("cube")'}}
+events:
+  cube: {type: reset_root_state_uniform, entity: cube, pose_range: {x: [-0.2, 0.2], y: [-0.2, 0.2]}}
+)");
+  const auto task = make_task(file.string(), {.n_envs = 2});
+  const std::vector<std::int32_t> envs{0, 1};
+  const std::vector<std::uint64_t> seeds{1, 2};
+  task->reset(envs, seeds);
+  const auto cube = task->observation(1).span<float>();
+  EXPECT_NE(cube[0], cube[3]);
+  for (const std::size_t e : {std::size_t{0}, std::size_t{1}}) {
+    EXPECT_NEAR(cube[3 * e], 0.3, 0.2);
+    EXPECT_NEAR(cube[3 * e + 1], 0, 0.2);
+    EXPECT_NEAR(cube[3 * e + 2], 0.05, 1e-5);
+  }
+  expect_passes(file);
+}
+
+/// A finger whose two far joints one tendon bends, and a thumb that a muscle pulls.
+constexpr const char* kHand = R"(
+<mujoco model="hand"><compiler angle="radian"/><worldbody><body name="palm" pos="0 0 0.3">
+  <geom type="box" size="0.04 0.05 0.01" mass="0.3"/>
+  <body name="near" pos="0.05 0 0"><joint name="knuckle" axis="0 1 0" range="-0.3 1.5" limited="true" damping="0.01"/>
+    <geom type="capsule" size="0.008" fromto="0.01 0 0 0.04 0 0" mass="0.02"/>
+    <body name="middle" pos="0.05 0 0"><joint name="middle" axis="0 1 0" range="0 1.5" limited="true" damping="0.01"/>
+      <geom type="capsule" size="0.008" fromto="0.01 0 0 0.03 0 0" mass="0.02"/>
+      <body name="tip" pos="0.04 0 0"><joint name="far" axis="0 1 0" range="0 1.5" limited="true" damping="0.01"/>
+        <geom type="capsule" size="0.008" fromto="0.01 0 0 0.02 0 0" mass="0.02"/></body></body></body>
+  <body name="thumb" pos="0 0.06 0"><joint name="thumb" axis="1 0 0" range="-1 1" limited="true" damping="0.01"/>
+    <geom type="capsule" size="0.008" fromto="0 0.01 0 0 0.04 0" mass="0.02"/></body></body></worldbody>
+  <tendon><fixed name="bend"><joint joint="middle" coef="1"/><joint joint="far" coef="0.7"/></fixed></tendon>
+  <actuator><position name="knuckle" joint="knuckle" kp="1" ctrlrange="-0.3 1.5" ctrllimited="true"/>
+    <position name="bend" tendon="bend" kp="1" ctrlrange="0 2" ctrllimited="true"/>
+    <muscle name="pull" joint="thumb" lengthrange="-1 1" ctrlrange="0 1" ctrllimited="true"/></actuator></mujoco>)";
+
+TEST_F(NewTaskFile, TendonsAndMusclesAreDrivenFromOneEndOfTheirRangeToTheOther) {
+  const NewTask task = write_new_task({.file = path("hand.yaml"), .robot = write("hand.xml", kHand)});
+  EXPECT_EQ(task.like, "reach") << "all joints are driven";
+  EXPECT_NE(task.text.find("actuator: {actuators: "), std::string::npos) << task.text;
+  expect_passes(path("hand.yaml"));
+  const auto made = make_task(path("hand.yaml").string(), {});
+  EXPECT_EQ(made->spec().action.names, (std::vector<std::string>{"knuckle", "bend", "pull"}));
+  sim::Scene& scene = *scene_of(*made);
+  const std::vector<std::int32_t> envs{0};
+  const std::vector<std::uint64_t> seeds{0};
+  made->reset(envs, seeds);
+  std::vector<float> actions{0, 1, -1};
+  made->step(make_view(actions.data(), {1, 3}));
+  const std::vector<float> ctrl = scene.get_ctrl();
+  EXPECT_FLOAT_EQ(ctrl[1], 2) << "the tendon's far end";
+  EXPECT_FLOAT_EQ(ctrl[2], 0) << "a muscle at rest";
+}
+
+TEST_F(NewTaskFile, AnActionOfActuatorsSaysWhatIsWrong) {
+  write("hand.xml", kHand);
+  const auto wrong = [&](const std::string& actions) {
+    const fs::path file =
+        write("wrong.yaml", "scene: {robot: {mjcf: hand.xml}}\nsimulation: {episode_length_s: 1}\nactions: {" +
+                                actions + "}\nobservations: {policy: {joint_pos: {}}}\n");
+    return message_of([&] { make_task(file.string(), {}); });
+  };
+  EXPECT_EQ(wrong("a: {type: actuator, scale: 0.5}"), "");
+  EXPECT_NE(wrong("a: {type: actuator, actuators: bent}").find("did you mean 'bend'?"), std::string::npos);
+  EXPECT_NE(
+      wrong("a: {type: actuator, actuators: bend}, b: {type: actuator, actuators: '.*'}").find("has an action already"),
+      std::string::npos);
+  EXPECT_NE(wrong("a: {type: joint_position, joints: middle}").find("`type: actuator`"), std::string::npos);
 }
 
 TEST_F(NewTaskFile, ServosOfAFileWithoutActuatorsHoldWhatHangsOnThem) {

@@ -14,10 +14,10 @@
 #include "core/format.h"
 #include "core/message_of.h"
 #include "core/philox.h"
+#include "core/vec3.h"
 #include "sim/kinematics.h"
 #include "support/process.h"
 #include "tasks/controllers/differential_ik.h"
-#include "tasks/controllers/vec3.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"
 

@@ -29,7 +29,7 @@ int work(const std::string& folder, std::vector<std::string> words) {
     return true;
   });
   at::set_num_threads(1);
-  tensors::settle_processor();
+  tensors::prepare_arithmetic();
   ReadyPolicy ready(small_rdt(words));
   RunSettings& settings = ready.settings;
   settings.train.validate();

@@ -76,6 +76,22 @@ test::CommandOutcome told_to_end(const std::string& view, const std::string& sai
                      "; exit $code");
 }
 
+TEST_F(ViewCommand, ATasksFileAndAManifestOfDataAreShown) {
+  const auto file =
+      told_to_end(cohort() + "view " COHORT_SOURCE_DIR "/examples/tasks/double_pendulum.yaml", in_folder("task.txt"));
+  EXPECT_EQ(file.code, 0) << file.output;
+  EXPECT_NE(file.output.find("double_pendulum: open http://127.0.0.1:"), std::string::npos) << file.output;
+  const auto manifest = told_to_end(
+      cohort() + "view " COHORT_SOURCE_DIR "/tests/data/fixtures/droid_hdf5/manifest.json", in_folder("data.txt"));
+  EXPECT_EQ(manifest.code, 0) << manifest.output;
+  EXPECT_NE(manifest.output.find("manifest.json: open http://127.0.0.1:"), std::string::npos) << manifest.output;
+  const std::string table = in_folder("table.csv");
+  write_file_atomically(table, "a,b\n1,2\n");
+  const auto other = run_command(cohort() + "view " + table);
+  EXPECT_NE(other.code, 0);
+  EXPECT_NE(other.output.find("no task's file (.yaml)"), std::string::npos) << other.output;
+}
+
 TEST_F(ViewCommand, TheServerSaysItsAddressAndEndsWhenItIsTold) {
   const auto r =
       told_to_end(cohort() + "view " COHORT_SOURCE_DIR "/tests/sim/models/walker.xml", in_folder("model.txt"));

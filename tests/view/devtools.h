@@ -64,6 +64,13 @@ class Browser {
     return r.at("result").value("value", nlohmann::json());
   }
 
+  /// The left button's: "mousePressed", "mouseMoved", "mouseReleased" at px of the page.
+  void mouse(const std::string& what, double x, double y) {
+    const int held = what == "mouseReleased" ? 0 : 1;
+    ask("Input.dispatchMouseEvent",
+        {{"type", what}, {"x", x}, {"y", y}, {"button", "left"}, {"buttons", held}, {"clickCount", 1}});
+  }
+
   /// What its console has shown, errors that nobody caught among them.
   const std::vector<std::string>& console() const { return console_; }
   /// Addresses that pages have asked for.

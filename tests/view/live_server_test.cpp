@@ -153,6 +153,11 @@ TEST_F(LiveServing, TenThousandRandomMessagesEndNothing) {
                                        "3",           "99999999999999999999",
                                        "null",        "true",
                                        "\"\\ud800\"", "NaN"};
+  const std::vector<std::string> deeds{"play",  "pause", "step", "reset",   "speed",   "actor", "env",     "contacts",
+                                       "joint", "place", "grab", "control", "command", "seen",  "release", "none"};
+  const std::vector<std::string> values{
+      "0",     "1",   "2", "-1", "1e30", "1e999", "[1,2,3]", "[1,1e30,\"x\"]", "{}", "true", "18446744073709551615",
+      "\"3\"", "null"};
   for (int i = 0; i < 10'000; ++i) {
     std::string text;
     const auto length = random() % 40;
@@ -164,8 +169,10 @@ TEST_F(LiveServing, TenThousandRandomMessagesEndNothing) {
         for (unsigned k = 0; k < length; ++k) text += words[random() % words.size()];
         break;
       default:
-        text = "{\"do\":" + words[1 + random() % 7] + ",\"index\":" + words[17 + random() % 9] +
-               ",\"value\":" + words[17 + random() % 9] + ",\"seed\":" + words[17 + random() % 9] + "}";
+        text = "{\"do\":\"" + deeds[random() % deeds.size()] + "\"";
+        for (const char* name : {"index", "value", "seed", "env"})
+          if (random() % 4 != 0) text += format(",\"{}\":{}", name, values[random() % values.size()]);
+        text += "}";
     }
     server.apply(text);
   }

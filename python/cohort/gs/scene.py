@@ -170,6 +170,7 @@ class Scene:
         self._recorders: list[Recorder] = []
         self._pushed = False
         self.t = 0
+        self._since_reset = 0  # steps since any environment was
         self.rigid_solver = RigidSolver(self)
         self.sim = _Simulator(self)
 
@@ -252,7 +253,9 @@ class Scene:
             integrator=names.get(rigid.integrator, "implicitfast"),
             solver="CG" if rigid.constraint_solver == constraint_solver.CG else "Newton",
             cone="elliptic" if rigid.friction_cone == friction_cone.elliptic else "pyramidal", iterations=rigid.iterations,
-            tolerance=rigid.tolerance, engine=rigid.engine, device=device, threads=rigid.threads or _threads(), seed=self.seed,
+            tolerance=rigid.tolerance, ls_iterations=rigid.ls_iterations, ls_tolerance=rigid.ls_tolerance,
+            noslip_iterations=rigid.noslip_iterations, noslip_tolerance=rigid.noslip_tolerance, impratio=rigid.impratio,
+            engine=rigid.engine, device=device, threads=rigid.threads or _threads(), seed=self.seed,
             contact_capacity=rigid.contact_capacity or rigid.max_contacts or 0, exclude=exclude,
         )  # fmt: skip
         for entity in self.entities:
@@ -292,6 +295,7 @@ class Scene:
 
     def _restart(self, rows) -> None:
         self._core.reset(rows)
+        self._since_reset = 0
         self._idle_dofs[slice(None) if rows is None else rows] = True
         for entity in self.entities:
             entity._let_go(rows)
@@ -313,6 +317,9 @@ class Scene:
         self._need_built()
         self._core.step()
         self.t += 1
+        self._since_reset += 1
+        if self._since_reset >= 4096 and self._since_reset & (self._since_reset - 1) == 0:
+            self._say_lost_positions()
         if self._pushed:
             links = np.arange(self._core.sizes[3], dtype=np.int32)
             self._core.set_links_force(np.zeros((len(links), 6), dtype=np.float32), links)
@@ -323,6 +330,11 @@ class Scene:
             camera._stepped()
         for recorder in self._recorders:
             recorder._stepped()
+
+    def _say_lost_positions(self) -> None:
+        lost = self._core.lost_positions(self._since_reset * self.substeps)
+        if lost:
+            say_once(f"{lost}. Start nearer to zero or take a longer dt; RigidOptions(engine='mujoco') computes in double precision")
 
     def reset(self, state=None, envs_idx=None) -> None:
         """The state that build() left, controls too; gains and other parameters stay."""

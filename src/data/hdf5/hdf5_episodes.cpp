@@ -59,16 +59,13 @@ bool is_hdf5_file(const fs::directory_entry& entry) {
   return fs::is_regular_file(status);
 }
 
-/// Groups at the root of a file that has no group data: traj_0, traj_1, ... as simulators write them (ManiSkill), or
-/// demo_0, episode_0, 0. They are episodes where one of them holds actions and none lie at the root itself; a camera's
-/// cam_0 and cam_1 are parts of one episode. The names are of one kind: a text that all have, and a number.
-std::vector<std::string> root_episodes(const Hdf5Metadata& file) {
-  for (const std::string& array : file.data_sets("/"))
-    if (is_action(array)) return {};
+/// Groups directly below `parent` ("", "/train") whose names are of one kind, a text that all have and a number, and of
+/// which one holds actions: the most of a kind. Names with the parent's.
+std::vector<std::string> acting_groups(const Hdf5Metadata& file, const std::string& parent) {
   std::map<std::string, std::vector<std::string>> kinds;
-  for (const std::string& group : file.groups("/"))
+  for (const std::string& group : file.groups(parent.empty() ? "/" : parent))
     if (const std::size_t digits = group.find_last_not_of("0123456789") + 1; digits < group.size())
-      kinds[group.substr(0, digits)].push_back(group);
+      kinds[group.substr(0, digits)].push_back((parent + "/" + group).substr(1));
   std::vector<std::string> found;
   for (auto& [kind, groups] : kinds) {
     const bool acts = std::any_of(groups.begin(), groups.end(), [&](const std::string& group) {
@@ -76,6 +73,22 @@ std::vector<std::string> root_episodes(const Hdf5Metadata& file) {
       return std::any_of(shapes.begin(), shapes.end(), [](const auto& array) { return is_action(array.first); });
     });
     if (acts && groups.size() > found.size()) found = std::move(groups);
+  }
+  return found;
+}
+
+/// Groups at the root of a file that has no group data: traj_0, traj_1, ... as simulators write them (ManiSkill), or
+/// demo_0, episode_0, 0; or one group further down (train/ep0, valid/ep0). They are episodes where one of them holds
+/// actions and none lie at the root itself; a camera's cam_0 and cam_1 are parts of one episode.
+std::vector<std::string> root_episodes(const Hdf5Metadata& file) {
+  for (const std::string& array : file.data_sets("/"))
+    if (is_action(array)) return {};
+  std::vector<std::string> found = acting_groups(file, "");
+  if (!found.empty()) return found;
+  for (const std::string& parent : file.groups("/")) {
+    if (!file.has("/" + parent)) continue;  // a link that leads nowhere
+    const std::vector<std::string> below = acting_groups(file, "/" + parent);
+    found.insert(found.end(), below.begin(), below.end());
   }
   return found;
 }

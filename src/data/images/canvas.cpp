@@ -37,10 +37,6 @@ std::array<std::uint8_t, 5> dots_of(char c) {
 
 }  // namespace
 
-std::int64_t text_width(std::string_view words, std::int64_t scale) {
-  return static_cast<std::int64_t>(words.size()) * 4 * scale;
-}
-
 Canvas::Canvas(std::int64_t height, std::int64_t width, Colour background) {
   image_.resize(height, width, 3);
   fill(0, 0, height, width, background);

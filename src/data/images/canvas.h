@@ -32,7 +32,4 @@ class Canvas {
   Image image_;
 };
 
-/// Pixels that a text takes: (3 dots and a gap) per letter.
-std::int64_t text_width(std::string_view words, std::int64_t scale = 2);
-
 }  // namespace cohort::data

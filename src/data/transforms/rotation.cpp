@@ -5,22 +5,14 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/vec3.h"
 
 namespace cohort::data {
 namespace {
 
-using Vector3 = std::array<double, 3>;
 using Quaternion = std::array<double, 4>;  // x y z w
 
-double dot(const Vector3& a, const Vector3& b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-Vector3 cross(const Vector3& a, const Vector3& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
-
-Vector3 normalized(const Vector3& v, const char* what) {
+Vec3 normalized(const Vec3& v, const char* what) {
   const double length = std::sqrt(dot(v, v));
   COHORT_THROW_UNLESS(length > 1e-12 && std::isfinite(length), "{} ({}, {}, {}) gives no rotation", what, v[0], v[1],
                       v[2]);
@@ -154,12 +146,12 @@ Matrix3 RotationForm::to_matrix(std::span<const double> v) const {
     }
     case Kind::kSixRows:
     case Kind::kSixColumns: {
-      const Vector3 first = normalized({v[0], v[1], v[2]}, "the first vector");
-      const Vector3 given{v[3], v[4], v[5]};
+      const Vec3 first = normalized({v[0], v[1], v[2]}, "the first vector");
+      const Vec3 given{v[3], v[4], v[5]};
       const double along = dot(first, given);
-      const Vector3 second = normalized(
+      const Vec3 second = normalized(
           {given[0] - along * first[0], given[1] - along * first[1], given[2] - along * first[2]}, "the second vector");
-      const Vector3 third = cross(first, second);
+      const Vec3 third = cross(first, second);
       if (kind_ == Kind::kSixRows)
         return {first[0], first[1], first[2], second[0], second[1], second[2], third[0], third[1], third[2]};
       return {first[0], second[0], third[0], first[1], second[1], third[1], first[2], second[2], third[2]};

@@ -53,7 +53,6 @@ class Encoder : public torch::nn::Module {
  public:
   Encoder(EncoderSettings settings, LayerIds& ids);
   at::Tensor forward(const at::Tensor& x_BLM) const;
-  int prob_sparse_layers() const { return static_cast<int>(layers_.size()); }
 
  private:
   std::vector<std::shared_ptr<EncoderLayer>> layers_;

@@ -76,8 +76,6 @@ class Informer : public torch::nn::Module {
     projection_ = register_module("projection", std::make_shared<Linear>(settings.d_model, settings.c_out));
   }
 
-  const InformerSettings& settings() const { return settings_; }
-
   at::Tensor forward(const InformerInput& in) const {
     const InformerSettings& s = settings_;
     COHORT_THROW_UNLESS(in.x_enc.defined() && in.x_enc.dim() == 3,
@@ -121,10 +119,6 @@ std::shared_ptr<torch::nn::Module> make_informer(const InformerSettings& setting
 
 at::Tensor informer_forward(torch::nn::Module& model, const InformerInput& input) {
   return as_informer(model).forward(input);
-}
-
-const InformerSettings& informer_settings(const torch::nn::Module& model) {
-  return as_informer(model).settings();
 }
 
 at::Tensor informer_decoder_input(const at::Tensor& y, const InformerSettings& settings, double fill) {

@@ -46,9 +46,6 @@ std::shared_ptr<torch::nn::Module> make_informer(const InformerSettings& setting
 /// is no Informer. In training mode a RandomContext must be set.
 at::Tensor informer_forward(torch::nn::Module& model, const InformerInput& input);
 
-/// The settings of a model that make_informer made.
-const InformerSettings& informer_settings(const torch::nn::Module& model);
-
 /// The decoder's input: the first label_len rows of y (B, label_len + pred_len, columns), then pred_len rows of `fill`.
 at::Tensor informer_decoder_input(const at::Tensor& y, const InformerSettings& settings, double fill = 0.0);
 

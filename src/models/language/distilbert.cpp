@@ -27,21 +27,7 @@ class Embedding : public torch::nn::Module, public Initialised {
   at::Tensor weight_;
 };
 
-/// Layer norm with BERT's eps 1e-12. weight, bias (d).
-class BertNorm : public torch::nn::Module, public Initialised {
- public:
-  explicit BertNorm(std::int64_t width)
-      : weight_(register_parameter("weight", at::empty({width}))),
-        bias_(register_parameter("bias", at::empty({width}))) {}
-  at::Tensor forward(const at::Tensor& x) const { return at::layer_norm(x, weight_.sizes(), weight_, bias_, 1e-12); }
-  void initialise(Initialiser& initialiser) override {
-    initialiser.constant(weight_, 1.0);
-    initialiser.constant(bias_, 0.0);
-  }
-
- private:
-  at::Tensor weight_, bias_;
-};
+constexpr double kLayerNormEps = 1e-12;
 
 /// Weights: attention.{q,k,v,out}_lin, sa_layer_norm, ffn.lin1, ffn.lin2, output_layer_norm.
 class BertBlock : public torch::nn::Module {
@@ -52,11 +38,11 @@ class BertBlock : public torch::nn::Module {
     k_ = attention->hold("k_lin", std::make_shared<Linear>(s.dim, s.dim));
     v_ = attention->hold("v_lin", std::make_shared<Linear>(s.dim, s.dim));
     out_ = attention->hold("out_lin", std::make_shared<Linear>(s.dim, s.dim));
-    attention_norm_ = register_module("sa_layer_norm", std::make_shared<BertNorm>(s.dim));
+    attention_norm_ = register_module("sa_layer_norm", std::make_shared<LayerNorm>(s.dim, kLayerNormEps));
     const auto ffn = register_module("ffn", std::make_shared<ModuleGroup>());
     expand_ = ffn->hold("lin1", std::make_shared<Linear>(s.dim, s.hidden_dim));
     contract_ = ffn->hold("lin2", std::make_shared<Linear>(s.hidden_dim, s.dim));
-    output_norm_ = register_module("output_layer_norm", std::make_shared<BertNorm>(s.dim));
+    output_norm_ = register_module("output_layer_norm", std::make_shared<LayerNorm>(s.dim, kLayerNormEps));
   }
 
   at::Tensor forward(const at::Tensor& x_BLD, const at::Tensor& mask_B11L) const {
@@ -71,7 +57,7 @@ class BertBlock : public torch::nn::Module {
  private:
   std::int64_t heads_;
   std::shared_ptr<Linear> q_, k_, v_, out_, expand_, contract_;
-  std::shared_ptr<BertNorm> attention_norm_, output_norm_;
+  std::shared_ptr<LayerNorm> attention_norm_, output_norm_;
 };
 
 }  // namespace
@@ -79,7 +65,7 @@ class BertBlock : public torch::nn::Module {
 struct DistilBert::Layers {
   DistilBertSettings settings;
   std::shared_ptr<Embedding> words, positions;
-  std::shared_ptr<BertNorm> norm;
+  std::shared_ptr<LayerNorm> norm;
   std::vector<std::shared_ptr<BertBlock>> blocks;
 };
 
@@ -106,7 +92,7 @@ DistilBert::DistilBert(const DistilBertSettings& s) : layers_(std::make_unique<L
   layers_->words = embeddings->hold("word_embeddings", std::make_shared<Embedding>(s.vocab_size, s.dim));
   layers_->positions =
       embeddings->hold("position_embeddings", std::make_shared<Embedding>(s.max_position_embeddings, s.dim));
-  layers_->norm = embeddings->hold("LayerNorm", std::make_shared<BertNorm>(s.dim));
+  layers_->norm = embeddings->hold("LayerNorm", std::make_shared<LayerNorm>(s.dim, kLayerNormEps));
   const auto list =
       register_module("transformer", std::make_shared<ModuleGroup>())->hold("layer", std::make_shared<ModuleList>());
   for (int i = 0; i < s.n_layers; ++i) layers_->blocks.push_back(list->append(std::make_shared<BertBlock>(s)));

@@ -17,21 +17,7 @@
 namespace cohort::models {
 namespace {
 
-/// weight, bias (d); eps 1e-6.
-class SiglipNorm : public torch::nn::Module, public Initialised {
- public:
-  explicit SiglipNorm(std::int64_t width)
-      : weight_(register_parameter("weight", at::empty({width}))),
-        bias_(register_parameter("bias", at::empty({width}))) {}
-  at::Tensor forward(const at::Tensor& x) const { return at::layer_norm(x, weight_.sizes(), weight_, bias_, 1e-6); }
-  void initialise(Initialiser& initialiser) override {
-    initialiser.constant(weight_, 1.0);
-    initialiser.constant(bias_, 0.0);
-  }
-
- private:
-  at::Tensor weight_, bias_;
-};
+constexpr double kLayerNormEps = 1e-6;
 
 /// Xavier's uniform distribution, biases of zero.
 class SiglipLinear : public Linear {
@@ -91,11 +77,11 @@ class SiglipLayer : public torch::nn::Module {
     v_ = attention->hold("v_proj", std::make_shared<SiglipLinear>(width, width));
     q_ = attention->hold("q_proj", std::make_shared<SiglipLinear>(width, width));
     out_ = attention->hold("out_proj", std::make_shared<SiglipLinear>(width, width));
-    norm1_ = register_module("layer_norm1", std::make_shared<SiglipNorm>(width));
+    norm1_ = register_module("layer_norm1", std::make_shared<LayerNorm>(width, kLayerNormEps));
     const auto mlp = register_module("mlp", std::make_shared<ModuleGroup>());
     fc1_ = mlp->hold("fc1", std::make_shared<SiglipLinear>(width, s.intermediate_size));
     fc2_ = mlp->hold("fc2", std::make_shared<SiglipLinear>(s.intermediate_size, width));
-    norm2_ = register_module("layer_norm2", std::make_shared<SiglipNorm>(width));
+    norm2_ = register_module("layer_norm2", std::make_shared<LayerNorm>(width, kLayerNormEps));
   }
   at::Tensor forward(const at::Tensor& x_NPD) const {
     const at::Tensor y = norm1_->forward(x_NPD);
@@ -108,7 +94,7 @@ class SiglipLayer : public torch::nn::Module {
  private:
   std::int64_t heads_;
   std::shared_ptr<SiglipLinear> k_, v_, q_, out_, fc1_, fc2_;
-  std::shared_ptr<SiglipNorm> norm1_, norm2_;
+  std::shared_ptr<LayerNorm> norm1_, norm2_;
 };
 
 }  // namespace
@@ -117,7 +103,7 @@ struct SiglipVision::Layers {
   std::shared_ptr<PatchEmbedding> patches;
   std::shared_ptr<PositionTable> positions;
   std::vector<std::shared_ptr<SiglipLayer>> blocks;
-  std::shared_ptr<SiglipNorm> norm;
+  std::shared_ptr<LayerNorm> norm;
 };
 
 void describe(config::Fields& fields, SiglipVisionSettings& s) {
@@ -151,7 +137,7 @@ SiglipVision::SiglipVision(const SiglipVisionSettings& s) : settings_(s), layers
       model->hold("encoder", std::make_shared<ModuleGroup>())->hold("layers", std::make_shared<ModuleList>());
   for (int i = 0; i < s.num_hidden_layers; ++i)
     layers_->blocks.push_back(list->append(std::make_shared<SiglipLayer>(s)));
-  layers_->norm = model->hold("post_layernorm", std::make_shared<SiglipNorm>(s.hidden_size));
+  layers_->norm = model->hold("post_layernorm", std::make_shared<LayerNorm>(s.hidden_size, kLayerNormEps));
 }
 
 SiglipVision::~SiglipVision() = default;

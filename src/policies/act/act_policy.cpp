@@ -95,7 +95,6 @@ class ActPolicy final : public PolicyNetwork {
     action_out_ = model->hold("action_head", std::make_shared<Linear>(width, s.action_width));
   }
 
-  const ActSettings& settings() const { return settings_; }
   const std::vector<ObservationSettings>& observations() const override { return settings_.observations; }
 
   at::Tensor loss(const Observations& observations, const at::Tensor& actions) const override {
@@ -367,10 +366,6 @@ std::shared_ptr<PolicyNetwork> make_act_policy(const ActSettings& settings, std:
   auto policy = std::make_shared<ActPolicy>(settings);
   initialise(*policy, seed);
   return policy;
-}
-
-const ActSettings& act_settings(const torch::nn::Module& policy) {
-  return as_act_policy(policy).settings();
 }
 
 ActLosses act_losses(const torch::nn::Module& policy, const Observations& observations, const at::Tensor& actions,

@@ -61,7 +61,6 @@ void check(const ActSettings& settings);
 /// In training mode on the CPU, its weights drawn from `seed`; the picture encoder's normalisation does nothing until
 /// weights of a file are copied into it.
 std::shared_ptr<PolicyNetwork> make_act_policy(const ActSettings& settings, std::uint64_t seed);
-const ActSettings& act_settings(const torch::nn::Module& policy);
 
 /// What a training step's loss is made of: scalars with a graph. kl is undefined without the autoencoder, and in
 /// evaluation mode.

@@ -11,16 +11,13 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "policies/foreign_flags.h"
 
 namespace cohort::policies {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Flags whose value is that of one setting.
-struct SameSetting {
-  std::string_view flag, setting;
-};
 constexpr std::array kSame{SameSetting{"output_dir", "output_dir"},
                            SameSetting{"job_name", "name"},
                            SameSetting{"seed", "train.seed"},
@@ -58,34 +55,31 @@ constexpr std::array<std::string_view, 16> kOfNetwork{"chunk_size",
                                                       "kl_weight",
                                                       "temporal_ensemble_coeff"};
 
-struct Reason {
-  std::string_view flag, text;
-};
 constexpr std::array kWithoutEffect{
-    Reason{"policy.push_to_hub", "nothing is sent anywhere"},
-    Reason{"policy.repo_id", "nothing is sent anywhere"},
-    Reason{"policy.private", "nothing is sent anywhere"},
-    Reason{"policy.tags", "nothing is sent anywhere"},
-    Reason{"policy.license", "nothing is sent anywhere"},
-    Reason{"dataset.video_backend", "videos are read by FFmpeg's libraries"},
-    Reason{"dataset.return_uint8", "pictures travel as bytes"},
-    Reason{"dataset.revision", "the folder of the data is what it is"},
-    Reason{"prefetch_factor", "loader.workers and the batches in flight say it"},
-    Reason{"persistent_workers", "workers are threads, and stay"},
-    Reason{"dataloader_multiprocessing_context", "workers are threads"},
-    Reason{"env_eval_freq", "rollout.enabled=true rollout.task=TASK plays the policy with every validation"},
-    Reason{"max_eval_samples", "all held-out windows count"}};
+    FlagReason{"policy.push_to_hub", "nothing is sent anywhere"},
+    FlagReason{"policy.repo_id", "nothing is sent anywhere"},
+    FlagReason{"policy.private", "nothing is sent anywhere"},
+    FlagReason{"policy.tags", "nothing is sent anywhere"},
+    FlagReason{"policy.license", "nothing is sent anywhere"},
+    FlagReason{"dataset.video_backend", "videos are read by FFmpeg's libraries"},
+    FlagReason{"dataset.return_uint8", "pictures travel as bytes"},
+    FlagReason{"dataset.revision", "the folder of the data is what it is"},
+    FlagReason{"prefetch_factor", "loader.workers and the batches in flight say it"},
+    FlagReason{"persistent_workers", "workers are threads, and stay"},
+    FlagReason{"dataloader_multiprocessing_context", "workers are threads"},
+    FlagReason{"env_eval_freq", "rollout.enabled=true rollout.task=TASK plays the policy with every validation"},
+    FlagReason{"max_eval_samples", "all held-out windows count"}};
 constexpr std::array kRefused{
-    Reason{"dataset.episodes", "name them with data.splits=train[:90%] or train[10:50]"},
-    Reason{"dataset.image_transforms", "name transforms of training pictures with data.image_transforms=[...]"},
-    Reason{"env", "name a task of ours: rollout.enabled=true rollout.task=TASK"},
-    Reason{"eval", "rollout.n and rollout.n_envs say how the policy is played"},
-    Reason{"scheduler", "train.schedule and train.warmup_steps say it"},
-    Reason{"peft", "all weights are trained here"},
-    Reason{"job", "cohort launch starts trainings on other machines"},
-    Reason{"sample_weighting", "data.weights weighs whole sets"},
-    Reason{"rename_map", "data.names says what single sets call otherwise"},
-    Reason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
+    FlagReason{"dataset.episodes", "name them with data.splits=train[:90%] or train[10:50]"},
+    FlagReason{"dataset.image_transforms", "name transforms of training pictures with data.image_transforms=[...]"},
+    FlagReason{"env", "name a task of ours: rollout.enabled=true rollout.task=TASK"},
+    FlagReason{"eval", "rollout.n and rollout.n_envs say how the policy is played"},
+    FlagReason{"scheduler", "train.schedule and train.warmup_steps say it"},
+    FlagReason{"peft", "all weights are trained here"},
+    FlagReason{"job", "cohort launch starts trainings on other machines"},
+    FlagReason{"sample_weighting", "data.weights weighs whole sets"},
+    FlagReason{"rename_map", "data.names says what single sets call otherwise"},
+    FlagReason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
 constexpr std::array<std::string_view, 18> kSpecial{"policy.type",
                                                     "policy.path",
                                                     "policy.device",
@@ -105,16 +99,13 @@ constexpr std::array<std::string_view, 18> kSpecial{"policy.type",
                                                     "save_checkpoint_to_hub",
                                                     "policy.optimizer_lr_backbone"};
 
-bool is_true(const std::string& value) {
-  return value == "true" || value == "True" || value == "1";
-}
 bool is_null(const std::string& value) {
   return value == "null" || value == "None" || value == "none" || value.empty();
 }
 
-class Reader {
+class LerobotFlags : public ForeignFlags {
  public:
-  explicit Reader(const std::vector<std::string>& words) {
+  explicit LerobotFlags(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
       const std::size_t equals = word.find('=');
       if (equals == std::string::npos || !take(word.substr(0, equals), word.substr(equals + 1)))
@@ -122,37 +113,22 @@ class Reader {
     }
     finish();
   }
-  ForeignWords flags() && { return std::move(flags_); }
 
  private:
-  void set(const std::string& text) { flags_.overrides.push_back(text); }
-  void refuse(const std::string& flag, const std::string& value, std::string_view remedy) {
-    refused_ += format("\n  --{}={}: {}", flag, value, remedy);
-  }
-
   /// Whether it is a flag of lerobot-train.
   bool take(const std::string& flag, const std::string& value) {
-    for (const SameSetting& same : kSame)
-      if (flag == same.flag) {
-        set(format("{}={}", same.setting, value));
-        if (flag == "output_dir") flags_.names_output_dir = true;
-        if (same.setting == "train.lr") lr_ = value;
-        return true;
-      }
+    if (flag == "output_dir") flags_.names_output_dir = true;
+    if (flag == "optimizer.lr" || flag == "policy.optimizer_lr") lr_ = value;
+    if (take_of(kSame, kWithoutEffect, flag, value)) return true;
     if (flag.starts_with("policy."))
       for (const std::string_view name : kOfNetwork)
         if (flag.substr(7) == name) {
           set(format("model.act.{}={}", name, is_null(value) ? "null" : value));
           return true;
         }
-    for (const Reason& one : kWithoutEffect)
-      if (flag == one.flag) {
-        flags_.notes.push_back(format("--{}={} has no effect: {}", flag, value, one.text));
-        return true;
-      }
-    for (const Reason& one : kRefused)
+    for (const FlagReason& one : kRefused)
       if (flag == one.flag || flag.starts_with(std::string(one.flag) + ".")) {
-        if (flag == "dataset.image_transforms.enable" && !is_true(value)) return true;
+        if (flag == "dataset.image_transforms.enable" && !is_true_flag(value)) return true;
         if (!is_null(value)) refuse(flag, value, one.text);
         return true;
       }
@@ -173,7 +149,7 @@ class Reader {
       else if (!value.starts_with("cuda"))
         refuse(flag, value, "there are cpu and cuda");
     } else if (flag == "policy.use_amp") {
-      if (is_true(value)) set("train.precision=bf16");
+      if (is_true_flag(value)) set("train.precision=bf16");
     } else if (flag == "policy.pretrained_backbone_weights") {
       std::error_code error;
       if (fs::exists(value, error))
@@ -189,12 +165,12 @@ class Reader {
     } else if (flag == "dataset.repo_id") {
       repo_ = value;
     } else if (flag == "dataset.use_imagenet_stats") {
-      if (!is_true(value))
+      if (!is_true_flag(value))
         refuse(
             flag, value,
             "name the pictures' own, which meta/stats.json has: model.act.image_mean=[...] model.act.image_std=[...]");
     } else if (flag == "dataset.streaming") {
-      if (is_true(value)) refuse(flag, value, "data are read from local folders; fetch them first");
+      if (is_true_flag(value)) refuse(flag, value, "data are read from local folders; fetch them first");
     } else if (flag == "dataset.eval_split") {
       hold_out(flag, value);
     } else if (flag == "resume") {
@@ -205,15 +181,15 @@ class Reader {
     } else if (flag == "config_path") {
       refuse(flag, value, "go on with a run by resume=RUN, and begin with a policy's folder by --policy.path=FOLDER");
     } else if (flag == "wandb.enable") {
-      if (is_true(value))
+      if (is_true_flag(value))
         refuse(flag, value, "nothing is sent anywhere; the run's folder has TensorBoard events and a report");
     } else if (flag.starts_with("wandb.")) {
-      flags_.notes.push_back(format("--{}={} has no effect: nothing is sent anywhere", flag, value));
+      note_without_effect(flag, value, "nothing is sent anywhere");
     } else if (flag == "use_policy_training_preset" || flag == "save_checkpoint") {
-      if (flag == "save_checkpoint" && !is_true(value))
+      if (flag == "save_checkpoint" && !is_true_flag(value))
         refuse(flag, value, "a run keeps its last checkpoint; train.checkpoint.keep=1 keeps no more");
     } else if (flag == "save_checkpoint_to_hub") {
-      if (is_true(value)) refuse(flag, value, "nothing is sent anywhere");
+      if (is_true_flag(value)) refuse(flag, value, "nothing is sent anywhere");
     } else if (flag == "policy.optimizer_lr_backbone") {
       lr_backbone_ = value;
     } else {
@@ -295,8 +271,6 @@ class Reader {
                *path_));
   }
 
-  ForeignWords flags_;
-  std::string refused_;
   std::optional<std::string> path_, root_, repo_, lr_, lr_backbone_;
 };
 
@@ -311,7 +285,7 @@ std::string near_lerobot_flag(const std::string& name) {
 }
 
 ForeignWords read_lerobot_flags(const std::vector<std::string>& words) {
-  return Reader(words).flags();
+  return LerobotFlags(words).flags();
 }
 
 }  // namespace cohort::policies

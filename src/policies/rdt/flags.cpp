@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "policies/foreign_flags.h"
 #include "policies/rdt/config.h"
 #include "policies/rdt/deepspeed_file.h"
 #include "weights/hub_models.h"
@@ -21,10 +22,6 @@ constexpr std::array<std::string_view, 9> kSwitches{
     "scale_lr",         "use_8bit_adam",          "push_to_hub", "allow_tf32",
     "set_grads_to_none"};
 
-/// Flags whose value is that of one setting.
-struct SameSetting {
-  std::string_view flag, setting;
-};
 constexpr std::array<SameSetting, 18> kSame{{{"output_dir", "output_dir"},
                                              {"seed", "train.seed"},
                                              {"train_batch_size", "train.batch_size"},
@@ -45,20 +42,14 @@ constexpr std::array<SameSetting, 18> kSame{{{"output_dir", "output_dir"},
                                              {"max_grad_norm", "train.clip_norm"}}};
 
 /// Flags that change nothing here.
-struct WithoutEffect {
-  std::string_view flag, reason;
-};
-constexpr std::array<WithoutEffect, 5> kWithoutEffect{
+constexpr std::array<FlagReason, 5> kWithoutEffect{
     {{"logging_dir", "log, metrics and TensorBoard events lie in the run's folder"},
      {"local_rank", "the launcher's LOCAL_RANK says it"},
      {"set_grads_to_none", "gradients are kept in buckets and never set to None"},
      {"alpha", "a moving average for the reference's log only"},
      {"allow_tf32", "TF32 is allowed unless train.deterministic=true"}}};
 
-struct Refused {
-  std::string_view flag, remedy;
-};
-constexpr std::array<Refused, 3> kRefused{
+constexpr std::array<FlagReason, 3> kRefused{
     {{"push_to_hub", "nothing is sent anywhere; the run's folder holds the weights as safetensors"},
      {"hub_token", "nothing is sent anywhere; leave it out"},
      {"hub_model_id", "nothing is sent anywhere; leave it out"}}};
@@ -88,10 +79,6 @@ constexpr std::array<std::string_view, 23> kSpecial{"load_from_hdf5",
                                                     "num_sample_batches",
                                                     "output_dir"};
 
-bool is_true(const std::string& value) {
-  return value == "true" || value == "True" || value == "1";
-}
-
 std::optional<std::int64_t> whole_number(const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -99,9 +86,9 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
   return value;
 }
 
-class Reader {
+class RdtFlags : public ForeignFlags {
  public:
-  explicit Reader(const std::vector<std::string>& words) {
+  explicit RdtFlags(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
       const std::size_t equals = word.find('=');
       std::string name = word.substr(0, equals);
@@ -112,30 +99,20 @@ class Reader {
     }
     finish();
   }
-  ForeignWords flags() && { return std::move(flags_); }
 
  private:
-  void set(const std::string& text) { flags_.overrides.push_back(text); }
+  /// A switch is named without a value.
   void refuse(const std::string& flag, const std::string& value, std::string_view remedy) {
-    refused_ += format("\n  --{}{}: {}", flag, value.empty() || value == "true" ? "" : "=" + value, remedy);
+    ForeignFlags::refuse(flag, value == "true" ? "" : value, remedy);
   }
 
   /// Whether it is a flag of main.py.
   bool take(const std::string& flag, const std::string& value) {
-    for (const SameSetting& same : kSame)
-      if (flag == same.flag) {
-        set(format("{}={}", same.setting, value));
-        if (flag == "output_dir") output_dir_ = value;
-        return true;
-      }
-    for (const WithoutEffect& one : kWithoutEffect)
+    if (flag == "output_dir") output_dir_ = value;
+    if (take_of(kSame, kWithoutEffect, flag, value)) return true;
+    for (const FlagReason& one : kRefused)
       if (flag == one.flag) {
-        flags_.notes.push_back(format("--{}={} has no effect: {}", flag, value, one.reason));
-        return true;
-      }
-    for (const Refused& one : kRefused)
-      if (flag == one.flag) {
-        if (!is_rdt_switch(flag) || is_true(value)) refuse(flag, value, one.remedy);
+        if (!is_rdt_switch(flag) || is_true_flag(value)) refuse(flag, value, one.text);
         return true;
       }
     return take_special(flag, value);
@@ -143,24 +120,24 @@ class Reader {
 
   bool take_special(const std::string& flag, const std::string& value) {
     if (flag == "load_from_hdf5") {
-      from_hdf5_ = is_true(value);
+      from_hdf5_ = is_true_flag(value);
       if (from_hdf5_) set("data.format=hdf5");
     } else if (flag == "gradient_checkpointing") {
-      set(format("train.gradient_checkpointing={}", is_true(value) ? "true" : "false"));
+      set(format("train.gradient_checkpointing={}", is_true_flag(value) ? "true" : "false"));
     } else if (flag == "use_8bit_adam") {
-      if (is_true(value)) set("train.optimizer=adamw8bit");
+      if (is_true_flag(value)) set("train.optimizer=adamw8bit");
     } else if (flag == "deepspeed") {
       deepspeed_ = read_deepspeed_file(value);
     } else if (flag == "image_aug") {
-      set(format("model.rdt.image_aug={}", is_true(value) ? "true" : "false"));
+      set(format("model.rdt.image_aug={}", is_true_flag(value) ? "true" : "false"));
     } else if (flag == "config_path") {
       config_path_ = value;
     } else if (flag == "dataset_type") {
       dataset_type_ = value;
     } else if (flag == "precomp_lang_embed") {
-      precomputed_ = is_true(value);
+      precomputed_ = is_true_flag(value);
     } else if (flag == "scale_lr") {
-      if (is_true(value)) {
+      if (is_true_flag(value)) {
         set("train.learning_rate_rule=linear");
         set("train.lr_base_batch=1");
       }
@@ -323,9 +300,8 @@ class Reader {
     flags_.notes.insert(flags_.notes.end(), deepspeed_->notes.begin(), deepspeed_->notes.end());
   }
 
-  ForeignWords flags_;
   std::optional<DeepspeedFile> deepspeed_;
-  std::string refused_, output_dir_;
+  std::string output_dir_;
   bool from_hdf5_ = false, names_images_ = false;
   std::optional<bool> precomputed_;
   std::optional<std::string> config_path_, dataset_type_, resume_from_;
@@ -344,12 +320,12 @@ std::string near_rdt_flag(const std::string& name) {
   if (flag.find('.') != std::string::npos) return "";
   std::vector<std::string> known(kSpecial.begin(), kSpecial.end());
   for (const SameSetting& one : kSame) known.emplace_back(one.flag);
-  for (const WithoutEffect& one : kWithoutEffect) known.emplace_back(one.flag);
+  for (const FlagReason& one : kWithoutEffect) known.emplace_back(one.flag);
   return config::nearest(flag, known);
 }
 
 ForeignWords read_rdt_flags(const std::vector<std::string>& words) {
-  return Reader(words).flags();
+  return RdtFlags(words).flags();
 }
 
 }  // namespace cohort::policies

@@ -1,93 +1,46 @@
-/// Eight floats as a lane type without any vector instruction: what the scalar lanes traverse meshes with. The same
-/// operations as sim/cpu/lane_avx2.h, so that the results are the same bits.
+/// Eight floats as sim's lane type (sim/cpu/lane_register.h) without AVX: what the scalar lanes traverse meshes with. The compiler
+/// takes its vectors apart; the operations are those of sim/cpu/lane_avx2.h, so that the results are the same bits.
 #pragma once
-#include "sim/kernels/lane/lane.h"
+#include <cstring>
+
+#include "sim/cpu/lane_register.h"
 
 namespace cohort::render {
 
-struct EightMask {
-  unsigned bits;
-  COHORT_LANE friend EightMask operator&(EightMask a, EightMask b) { return {a.bits & b.bits}; }
-  COHORT_LANE friend EightMask operator|(EightMask a, EightMask b) { return {a.bits | b.bits}; }
-  COHORT_LANE friend bool any(EightMask a) { return a.bits != 0; }
-  COHORT_LANE friend unsigned lane_bits(EightMask a) { return a.bits; }
-};
-
-struct EightFloats {
-  float v[8];
-  EightFloats() = default;
-  COHORT_LANE explicit EightFloats(float value) {
-    for (float& x : v) x = value;
-  }
-  template <class F>
-  COHORT_LANE static EightFloats each(F f) {
-    EightFloats r;
-    for (int i = 0; i < 8; ++i) r.v[i] = f(i);
-    return r;
-  }
-  template <class F>
-  COHORT_LANE static EightMask mask(F f) {
-    unsigned bits = 0;
-    for (int i = 0; i < 8; ++i) bits |= static_cast<unsigned>(f(i)) << i;
-    return {bits};
-  }
-  COHORT_LANE friend EightFloats operator+(const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return a.v[i] + b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats operator-(const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return a.v[i] - b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats operator*(const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return a.v[i] * b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats operator/(const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return a.v[i] / b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats operator-(const EightFloats& a) {
-    return each([&](int i) { return -a.v[i]; });
-  }
-  COHORT_LANE friend EightMask operator<(const EightFloats& a, const EightFloats& b) {
-    return mask([&](int i) { return a.v[i] < b.v[i]; });
-  }
-  COHORT_LANE friend EightMask operator>(const EightFloats& a, const EightFloats& b) {
-    return mask([&](int i) { return a.v[i] > b.v[i]; });
-  }
-  COHORT_LANE friend EightMask operator<=(const EightFloats& a, const EightFloats& b) {
-    return mask([&](int i) { return a.v[i] <= b.v[i]; });
-  }
-  COHORT_LANE friend EightMask operator>=(const EightFloats& a, const EightFloats& b) {
-    return mask([&](int i) { return a.v[i] >= b.v[i]; });
-  }
-  COHORT_LANE friend EightMask operator!=(const EightFloats& a, const EightFloats& b) {
-    return mask([&](int i) { return a.v[i] != b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats select(EightMask m, const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return (m.bits >> i & 1u) != 0 ? a.v[i] : b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats fma(const EightFloats& a, const EightFloats& b, const EightFloats& c) {
-    return each([&](int i) { return sim::fma(a.v[i], b.v[i], c.v[i]); });
-  }
-  COHORT_LANE friend EightFloats min(const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats max(const EightFloats& a, const EightFloats& b) {
-    return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
-  }
-  COHORT_LANE friend EightFloats abs(const EightFloats& a) {
-    return each([&](int i) { return sim::abs(a.v[i]); });
-  }
-  COHORT_LANE friend EightFloats load_anywhere(const float* p, EightFloats*) {
-    return each([&](int i) { return p[i]; });
-  }
-  COHORT_LANE friend void store(float* p, const EightFloats& a) {
-    for (int i = 0; i < 8; ++i) p[i] = a.v[i];
-  }
-  COHORT_LANE friend float get_lane(const EightFloats& a, int i) { return a.v[i]; }
-};
-
-struct EightLane {
-  using V = EightFloats;
+struct Eight {
   static constexpr int kWidth = 8;
+  typedef float Native __attribute__((vector_size(32)));
+  typedef int Integers __attribute__((vector_size(32)));
+  using Mask = Integers;
+
+  COHORT_LANE static Mask both(Mask a, Mask b) { return a & b; }
+  COHORT_LANE static Mask either(Mask a, Mask b) { return a | b; }
+  COHORT_LANE static unsigned bits(Mask a) {
+    unsigned bits = 0;
+    for (int i = 0; i < kWidth; ++i) bits |= static_cast<unsigned>(a[i] & 1) << i;
+    return bits;
+  }
+  COHORT_LANE static Mask less(Native a, Native b) { return a < b; }
+  COHORT_LANE static Mask greater(Native a, Native b) { return a > b; }
+  COHORT_LANE static Mask at_most(Native a, Native b) { return a <= b; }
+  COHORT_LANE static Mask at_least(Native a, Native b) { return a >= b; }
+  COHORT_LANE static Mask different(Native a, Native b) { return a != b; }
+  COHORT_LANE static Native blend(Mask mask, Native a, Native b) { return mask ? a : b; }
+  COHORT_LANE static Native broadcast(float x) { return Native{x, x, x, x, x, x, x, x}; }
+  COHORT_LANE static Native fma(Native a, Native b, Native c) {
+    for (int i = 0; i < kWidth; ++i) c[i] = sim::fma(a[i], b[i], c[i]);
+    return c;
+  }
+  COHORT_LANE static Native min(Native a, Native b) { return a < b ? a : b; }
+  COHORT_LANE static Native max(Native a, Native b) { return a > b ? a : b; }
+  COHORT_LANE static Native load_anywhere(const float* p) {
+    Native a;
+    std::memcpy(&a, p, sizeof a);
+    return a;
+  }
+  COHORT_LANE static void store(float* p, Native a) { std::memcpy(p, &a, sizeof a); }
 };
+
+using EightLane = sim::RegisterLane<Eight>;
 
 }  // namespace cohort::render

@@ -42,6 +42,9 @@ inline unsigned long long search_bytes(const ModelView& m) {
     const int kernel = m.pair[i].kernel;
     if (kernel == kConvexConvex || kernel == kHeightFieldConvex) return (sizeof(collide::SearchSpace) + 15) / 16 * 16;
   }
+  for (int i = 0; i < m.ndistance; ++i) {
+    if (m.distance[i].pair.kernel >= kFirstQueued) return (sizeof(collide::SearchSpace) + 15) / 16 * 16;
+  }
   return 0;
 }
 

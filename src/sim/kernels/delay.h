@@ -19,13 +19,14 @@ COHORT_LANE typename L::V arriving(const DelayRecord& r, const DataView& d, Bloc
   return sum;
 }
 
-/// Puts what arrives now into w.ctrl, or with `sensors` into w.sensordata.
+/// Puts what arrives now, or halves of a step later, into w.ctrl, or with `sensors` into w.sensordata.
 /// Reads d.history.
 template <class L>
-COHORT_KERNEL void take_arriving(const ModelView& m, const DataView& d, BlockEnvs envs, Workspace<L>& w, bool sensors) {
+COHORT_KERNEL void take_arriving(const ModelView& m, const DataView& d, BlockEnvs envs, Workspace<L>& w, bool sensors,
+                                 int halves = 0) {
   for (int k = 0; k < m.ndelay; ++k) {
     const DelayRecord& r = m.delay[k];
-    if ((r.sensor != 0) != sensors) continue;
+    if ((r.sensor != 0) != sensors || r.halves != halves) continue;
     (sensors ? w.sensordata : w.ctrl)[r.channel] = arriving<L>(r, d, envs);
   }
 }
@@ -38,6 +39,7 @@ COHORT_KERNEL void send_off(const ModelView& m, const DataView& d, BlockEnvs env
   using V = typename L::V;
   for (int k = 0; k < m.ndelay; ++k) {
     const DelayRecord& r = m.delay[k];
+    if (r.halves != 0) continue;
     V newest =
         r.sensor ? V(w.sensordata[r.channel]) : load_of<L>(d.ctrl + static_cast<long long>(r.channel) * d.n_pad, envs);
     for (int i = 0; i < r.count; ++i) {

@@ -3,6 +3,7 @@
 #include "sim/kernels/delay.h"
 #include "sim/kernels/derived.h"
 #include "sim/kernels/integrate.h"
+#include "sim/kernels/interval.h"
 #include "sim/kernels/lane/data_view.h"
 #include "sim/kernels/sense/sensors.h"
 #include "sim/kernels/smooth/smooth.h"
@@ -120,10 +121,11 @@ struct StepCounts {
   typename L::V iterations;  ///< of all evaluations
 };
 
-/// Steps the states in the block's w.
+/// Steps the states in the block's w; of d the history alone is read, of controls that act later.
 /// Changes w.q, w.v, w.act; writes all that is derived, and w.sensordata where a sensor is delayed. time: s, before.
 template <class L>
-COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b, typename L::V time) {
+COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, const DataView& d, BlockEnvs envs, BlockSpace<L>& b,
+                                        typename L::V time) {
   using V = typename L::V;
   StepCounts<L> counts;
   counts.iterations = evaluate<L>(m, b);
@@ -137,6 +139,7 @@ COHORT_KERNEL StepCounts<L> step_states(const ModelView& m, BlockSpace<L>& b, ty
   for (int stage = 0; stage < 4; ++stage) {
     add_stage<L>(m, b.w, stage);
     if (stage == 3) break;
+    if (m.ndelay > 0) take_arriving<L>(m, d, envs, b.w, false, stage == 2 ? 2 : 1);
     counts.iterations = counts.iterations + evaluate<L>(m, b);
     counts.most = max(counts.most, V(b.c.contacts));
   }
@@ -172,6 +175,7 @@ COHORT_KERNEL typename L::M end_step(const ModelView& m, const DataView& d, Bloc
   store_rows<L>(d.act, w.act, m.na, d.n_pad, envs, ok);
   store_rows<L>(d.warmstart, w.qacc, m.nv, d.n_pad, envs, ok);
   if (m.ndelay > 0) send_off<L>(m, d, envs, w, ok);
+  if (m.ninterval > 0) keep_readings<L>(m, d, envs, w, ok);
   store_of<L>(d.time, envs, select(ok, sum, time));
   store_of<L>(d.time_low, envs, select(ok, rest, low));
   alignas(64) float count[L::kWidth], used[L::kWidth], is_good[L::kWidth], is_fit[L::kWidth];
@@ -203,7 +207,7 @@ COHORT_KERNEL void step_block(const ModelView& m, const DataView& d, BlockEnvs e
   b.c.rows_are_read = b.c.contacts_are_read || m.option.noslip_iterations > 0;
   if (!BlockSolver<L>::any_of_block(b.c.live)) return;
   load_block<L>(m, d, envs, b);
-  const StepCounts<L> counts = step_states<L>(m, b, load_of<L>(d.time, envs));
+  const StepCounts<L> counts = step_states<L>(m, d, envs, b, load_of<L>(d.time, envs));
   const typename L::M ok = end_step<L>(m, d, envs, b, counts);
   if (leaves) store_left<L>(m, d, envs, b.w, b.c, ok);
 }
@@ -223,7 +227,8 @@ COHORT_KERNEL void forward_block(const ModelView& m, const DataView& d, int env,
   store_rows<L>(d.qacc, w.qacc, m.nv, d.n_pad, envs, all);
   if (m.nsensor > 0) {
     sensors<L>(m, w, b.c, load(d.time + env, static_cast<V*>(nullptr)));
-    if (m.delayed_sensors) take_arriving<L>(m, d, envs, w, true);
+    if (m.ndelay > 0) take_arriving<L>(m, d, envs, w, true);
+    if (m.ninterval > 0) take_readings<L>(m, d, envs, w);
     store_rows<L>(d.sensors, w.sensordata, m.nsensordata, d.n_pad, envs, all);
   }
   store_poses<L>(m, d, envs, w, all, true, true);

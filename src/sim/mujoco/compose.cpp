@@ -451,6 +451,11 @@ class Composer {
     for (const std::array<std::string, 2>& pair : o.exclude) exclude(spec_, link_named(pair[0]), link_named(pair[1]));
     if (o.iterations) opt.iterations = *o.iterations;
     if (o.tolerance) opt.tolerance = *o.tolerance;
+    if (o.ls_iterations) opt.ls_iterations = *o.ls_iterations;
+    if (o.ls_tolerance) opt.ls_tolerance = *o.ls_tolerance;
+    if (o.noslip_iterations) opt.noslip_iterations = *o.noslip_iterations;
+    if (o.noslip_tolerance) opt.noslip_tolerance = *o.noslip_tolerance;
+    if (o.impratio) opt.impratio = *o.impratio;
   }
 
   CompiledScene compile() {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/fnv.h"
 #include "sim/mujoco/handle.h"
+#include "sim/mujoco/unsupported.h"
 
 namespace cohort::sim::mj {
 
@@ -303,6 +304,7 @@ ModelInfo describe(const mjModel& m) {
   info.integrator = kIntegrators[std::clamp(m.opt.integrator, 0, 4)];
   info.solver = kSolvers[std::clamp(m.opt.solver, 0, 2)];
   info.cone = m.opt.cone == mjCONE_PYRAMIDAL ? "pyramidal" : "elliptic";
+  info.libccd = (m.opt.disableflags & mjDSBL_NATIVECCD) != 0 && is_searched(m);
   info.content = content_of(m);
   info.qpos0 = copy(m.qpos0, m.nq);
   info.mocap_pos0.resize(count(m.nmocap) * 3);

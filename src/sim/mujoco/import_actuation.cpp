@@ -109,17 +109,15 @@ void Importer::tendons_and_actuators() {
   for (int t = 0; t < m_.ntendon; ++t) out_.tendon.push_back(tendon(t));
   for (int i = 0; i < m_.nactuator; ++i) {
     out_.actuator.push_back(actuator(i));
-    if (is_delayed(m_, i)) delay(0, m_.actuator_ctrladr[i], m_.actuator_delay[i], m_.actuator_history + 2 * i);
+    if (is_delayed(m_, i)) add_delays(0, m_.actuator_ctrladr[i], m_.actuator_delay[i], m_.actuator_history + 2 * i);
   }
 }
 
 /// MuJoCo keeps `nsample` values, the newest of the step before; older ones are the oldest, newer ones the newest. Its
 /// splines are flat at both ends.
-void Importer::delay(int sensor, int channel, double seconds, const int* history) {
-  constexpr double kRounding = 1e-6;  // of a quotient of two times of the file
+DelayRecord Importer::delay(int sensor, int channel, double seconds, const int* history, int halves) const {
   const int samples = history[0], interpolation = history[1];
-  double steps = seconds / m_.opt.timestep;
-  if (std::abs(steps - std::round(steps)) < kRounding) steps = std::round(steps);
+  const double steps = in_steps(seconds) - halves / 2.0;
   const auto at_lag = [&](double lag) { return std::clamp(static_cast<int>(lag), 1, samples); };
   const int newer = at_lag(std::floor(steps)), older = at_lag(std::ceil(steps));
   std::map<int, double> weight;
@@ -139,14 +137,35 @@ void Importer::delay(int sensor, int channel, double seconds, const int* history
   DelayRecord r{};
   r.sensor = sensor;
   r.channel = channel;
+  r.halves = halves;
   r.first_row = out_.sizes.nhistory;
   r.count = weight.rbegin()->first;
   for (const auto& [lag, w] : weight) {
     r.lag[r.taps] = lag;
     r.weight[r.taps++] = f32(w);
   }
-  out_.sizes.nhistory += r.count;
-  out_.delay.push_back(r);
+  return r;
+}
+
+/// One for every time within a step at which an integrator looks at a control; all share the rows of the one that looks
+/// back farthest, which with splines need not be the first.
+void Importer::add_delays(int sensor, int channel, double seconds, const int* history) {
+  const int last = sensor == 0 && m_.opt.integrator == mjINT_RK4 ? 2 : 0;
+  int count = 0;
+  for (int halves = 0; halves <= last; ++halves) {
+    count = std::max(count, delay(sensor, channel, seconds, history, halves).count);
+  }
+  for (int halves = 0; halves <= last; ++halves) {
+    out_.delay.push_back(delay(sensor, channel, seconds, history, halves));
+    out_.delay.back().count = count;
+  }
+  out_.sizes.nhistory += count;
+}
+
+double Importer::in_steps(double seconds) const {
+  constexpr double kRounding = 1e-6;  // of a quotient of two times of the file
+  const double steps = seconds / m_.opt.timestep, whole = std::round(steps);
+  return std::abs(steps - whole) < kRounding ? whole : steps;
 }
 
 /// Transmissions whose arms the pose decides get a wrap for every dof they can move.

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/kernels/lane/pair_kernels.h"
 #include "sim/mujoco/importer.h"
 #include "sim/mujoco/unsupported.h"
 
@@ -152,6 +153,23 @@ SensorRecord Importer::sensor(int i) {
         site_shape(object);
       }
       break;
+    case kSensorDistance:
+    case kSensorNormal:
+    case kSensorFromTo:
+      r.cutoff = f32(m_.sensor_cutoff[i]);
+      r.first_distance = static_cast<int>(out_.distance.size());
+      for_each_distance(m_, i, [&](int g1, int g2, bool swapped) {
+        DistanceRecord d{};
+        d.pair.geom1 = add_geom(g1);
+        d.pair.geom2 = add_geom(g2);
+        d.pair.kernel = distance_kernel(m_.geom_type[g1], m_.geom_type[g2]);
+        d.pair.max_contacts = most_contacts(d.pair.kernel, false);
+        d.pair.margin = r.cutoff;
+        d.swapped = swapped ? 1 : 0;
+        out_.distance.push_back(d);
+        ++r.distance_count;
+      });
+      break;
     default:
       r.frame = add_object_frame(object_type, object);
       if (m_.sensor_refid[i] >= 0) r.reference = add_object_frame(m_.sensor_reftype[i], m_.sensor_refid[i]);
@@ -269,14 +287,37 @@ int Importer::add_ray_mesh(int g) {
   return static_cast<int>(out_.ray_mesh.size()) - 1;
 }
 
+/// A reading before the reset was at the phase, which is no later than the reset and not 0: then a period earlier.
+void Importer::add_interval(int i) {
+  const int* history = m_.sensor_history + 2 * i;
+  const double phase = m_.sensor_interval[2 * i + 1];
+  IntervalRecord r{};
+  r.address = m_.sensor_adr[i];
+  r.dim = m_.sensor_dim[i];
+  r.first_row = out_.sizes.nhistory;
+  r.interpolation = history[1];
+  const double period = in_steps(m_.sensor_interval[2 * i]);
+  r.period = f32(period);
+  r.start = phase == 0 ? r.period : f32(in_steps(-phase));
+  r.lag = f32(in_steps(m_.sensor_delay[i]));
+  // No more than what the delay looks at: with a cubic, one reading beyond its two, and all of them at most a period
+  // and a step apart.
+  r.count = std::min(history[0], m_.sensor_delay[i] > 0 ? static_cast<int>(r.lag / period) + 4 : 1);
+  out_.sizes.nhistory += 1 + r.count * (1 + r.dim);
+  out_.sizes.delayed_sensors = 1;
+  out_.interval.push_back(r);
+}
+
 void Importer::sensors() {
   bool range = false;
   for (int i = 0; i < m_.nsensor; ++i) {
     const SensorRecord r = sensor(i);
     out_.sensor.push_back(r);
-    if (m_.sensor_historyadr[i] >= 0 && m_.sensor_delay[i] > 0) {
+    if (m_.sensor_historyadr[i] >= 0 && m_.sensor_interval[2 * i] > 0) {
+      add_interval(i);
+    } else if (m_.sensor_historyadr[i] >= 0 && m_.sensor_delay[i] > 0) {
       out_.sizes.delayed_sensors = 1;
-      for (int k = 0; k < r.dim; ++k) delay(1, r.address + k, m_.sensor_delay[i], m_.sensor_history + 2 * i);
+      for (int k = 0; k < r.dim; ++k) add_delays(1, r.address + k, m_.sensor_delay[i], m_.sensor_history + 2 * i);
     }
     range |= r.kind == kSensorRangefinder;
     out_.sizes.keep_contacts |=

@@ -154,8 +154,12 @@ class Importer {
   int add_site(int site);
   void fluid();
   ActuatorRecord actuator(int i);
-  /// A control's or sensor number's delay in seconds; history: number of samples, interpolation.
-  void delay(int sensor, int channel, double seconds, const int* history);
+  /// A control's or sensor number's delay in seconds, as it arrives `halves` of a step behind a step's start; history:
+  /// number of samples, interpolation.
+  DelayRecord delay(int sensor, int channel, double seconds, const int* history, int halves) const;
+  void add_delays(int sensor, int channel, double seconds, const int* history);
+  void add_interval(int sensor);
+  double in_steps(double seconds) const;
   MuscleCurve muscle_curve(const double* prm, int i) const;
   /// The curves and times of an actuator that is, or acts like, a muscle; -1: it does not.
   int muscle(int i);

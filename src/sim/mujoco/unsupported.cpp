@@ -75,14 +75,7 @@ class Finder {
     for (int i = 0; i < m_.npair; ++i) {
       if (m_.pair_adhesion[i] != 0) add("adhesive contact of pair", name(m_.name_pairadr, i), i);
     }
-    for (int i = 0; i < m_.nsensor; ++i) {
-      if (m_.sensor_interval[2 * i] > 0) add("sensor with an interval", name(m_.name_sensoradr, i), i);
-    }
     for (int i = 0; i < m_.nactuator; ++i) {
-      // Within a step of RK4 other controls arrive at each of its stages.
-      if (is_delayed(m_, i) && m_.opt.integrator == mjINT_RK4) {
-        add("delayed actuator with the integrator RK4", name(m_.name_actuatoradr, i), i);
-      }
       const int group = m_.actuator_group[i];
       if (group >= 0 && group < 31 && (m_.opt.disableactuator >> group & 1) != 0) {
         add(format("disabled actuator group {}, of actuator", group), name(m_.name_actuatoradr, i), i);
@@ -115,19 +108,15 @@ class Finder {
   void contacts() {
     // One line per combination of types: a model may have thousands of pairs.
     std::set<std::pair<int, int>> seen;
-    bool searched = false;
     for_each_candidate_pair(m_, [&](const CandidatePair& p) {
       const int t1 = m_.geom_type[p.geom1], t2 = m_.geom_type[p.geom2];
-      if (!seen.insert({t1, t2}).second) return;
-      const int kernel = pair_kernel(t1, t2);
-      searched = searched || kernel == kConvexConvex || kernel == kHeightFieldConvex;
-      if (kernel >= 0) return;
+      if (!seen.insert({t1, t2}).second || pair_kernel(t1, t2) >= 0) return;
       const std::string a = name(m_.name_geomadr, p.geom1), b = name(m_.name_geomadr, p.geom2);
       found_.push_back(
           {std::string("contact of ") + kGeomNames[t1] + " and " + kGeomNames[t2],
            (a.empty() ? "#" + std::to_string(p.geom1) : a) + " - " + (b.empty() ? "#" + std::to_string(p.geom2) : b)});
     });
-    if (searched) search_options();
+    if (is_searched(m_)) search_options();
   }
 
   /// Our search goes as far as MuJoCo's does by default; farther it need not go in single precision.
@@ -135,7 +124,6 @@ class Finder {
     constexpr double kTolerance = 1e-6;
     constexpr int kIterations = 35;
     const mjOption& o = m_.opt;
-    if (o.disableflags & mjDSBL_NATIVECCD) add("convex collisions of libccd (nativeccd=\"disable\")");
     if (o.ccd_tolerance > kTolerance) {
       add(format("ccd_tolerance {}, larger than the default {}", o.ccd_tolerance, kTolerance));
     }
@@ -198,6 +186,13 @@ class Finder {
       const int type = m_.sensor_type[i], fields = m_.sensor_intprm[mjNSENS * i];
       if (sensor_kind(type) < 0) {
         add(std::string("sensor ") + sensor_type(type), n, i);
+      } else if (tells_distance(type)) {
+        for_each_distance(m_, i, [&](int g1, int g2, bool) {
+          if (distance_kernel(m_.geom_type[g1], m_.geom_type[g2]) >= 0) return;
+          add(format("sensor {} of {} and {}", sensor_type(type), kGeomNames[m_.geom_type[g1]],
+                     kGeomNames[m_.geom_type[g2]]),
+              n, i);
+        });
       } else if (type == mjSENS_RANGEFINDER) {
         if (m_.sensor_objtype[i] != mjOBJ_SITE) add("rangefinder of a camera's image", n, i);
         if (fields >> mjRAYDATA_NORMAL & 1) add("rangefinder that tells a surface's normal", n, i);
@@ -280,6 +275,40 @@ void for_each_candidate_pair(const mjModel& m, const std::function<void(const Ca
   }
 }
 
+bool tells_distance(int sensor) {
+  return sensor == mjSENS_GEOMDIST || sensor == mjSENS_GEOMNORMAL || sensor == mjSENS_GEOMFROMTO;
+}
+
+int distance_kernel(int type1, int type2) {
+  const int kernel = pair_kernel(type1, type2);
+  return kernel == kBoxBox ? kConvexConvex : kernel;
+}
+
+void for_each_distance(const mjModel& m, int sensor, const std::function<void(int, int, bool)>& take) {
+  const auto geoms_of = [&](int type, int id) {
+    return type == mjOBJ_GEOM ? std::pair(id, id + 1)
+                              : std::pair(m.body_geomadr[id], m.body_geomadr[id] + m.body_geomnum[id]);
+  };
+  const auto [begin1, end1] = geoms_of(m.sensor_objtype[sensor], m.sensor_objid[sensor]);
+  const auto [begin2, end2] = geoms_of(m.sensor_reftype[sensor], m.sensor_refid[sensor]);
+  for (int g1 = begin1; g1 < end1; ++g1) {
+    for (int g2 = begin2; g2 < end2; ++g2) {
+      const bool swapped = m.geom_type[g1] > m.geom_type[g2];
+      take(swapped ? g2 : g1, swapped ? g1 : g2, swapped);
+    }
+  }
+}
+
+bool is_searched(const mjModel& m) {
+  if (m.opt.disableflags & (mjDSBL_CONTACT | mjDSBL_CONSTRAINT)) return false;
+  bool searched = false;
+  for_each_candidate_pair(m, [&](const CandidatePair& p) {
+    const int kernel = pair_kernel(m.geom_type[p.geom1], m.geom_type[p.geom2]);
+    searched = searched || kernel == kConvexConvex || kernel == kHeightFieldConvex;
+  });
+  return searched;
+}
+
 int sensor_kind(int type) {
   switch (type) {
     case mjSENS_CLOCK:
@@ -357,6 +386,12 @@ int sensor_kind(int type) {
       return kSensorLimitForce;
     case mjSENS_CAMPROJECTION:
       return kSensorCamProjection;
+    case mjSENS_GEOMDIST:
+      return kSensorDistance;
+    case mjSENS_GEOMNORMAL:
+      return kSensorNormal;
+    case mjSENS_GEOMFROMTO:
+      return kSensorFromTo;
     default:
       return -1;
   }

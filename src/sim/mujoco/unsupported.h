@@ -22,6 +22,14 @@ void for_each_candidate_pair(const mjModel& m, const std::function<void(const Ca
 
 /// Narrow phase of a pair of geom types (type1 <= type2), or -1.
 int pair_kernel(int type1, int type2);
+/// Whether a sensor tells how far geoms are apart.
+bool tells_distance(int sensor);
+/// Narrow phase that finds the distance of a pair of geom types (type1 <= type2), or -1: boxes that are apart are searched.
+int distance_kernel(int type1, int type2);
+/// take(g1, g2, swapped) for every pair of geoms of such a sensor, ordered by their types; swapped: g1 is the second's.
+void for_each_distance(const mjModel& m, int sensor, const std::function<void(int, int, bool)>& take);
+/// Whether some pair that may touch has no narrow phase in closed form: a search between convex shapes finds contacts.
+bool is_searched(const mjModel& m);
 /// SensorKind of a type of MuJoCo's, or -1.
 int sensor_kind(int type);
 /// Whether an actuator's controls act later: a history without a delay changes nothing.

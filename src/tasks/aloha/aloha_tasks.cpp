@@ -9,10 +9,10 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/vec3.h"
 #include "sim/kinematics.h"
 #include "tasks/built_in_tasks.h"
 #include "tasks/controllers/differential_ik.h"
-#include "tasks/controllers/vec3.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"
 

@@ -14,9 +14,9 @@
 #include <span>
 #include <string>
 
+#include "core/vec3.h"
 #include "sim/kinematics.h"
 #include "sim/model_info.h"
-#include "tasks/controllers/vec3.h"
 
 namespace cohort::tasks {
 

@@ -89,8 +89,8 @@ class Writer {
       if (like_ == "reach" && std::ranges::find(robot_.fingers, j.name) != robot_.fingers.end()) continue;
       moved_.push_back(&j);
     }
-    COHORT_THROW_UNLESS(!moved_.empty(), "{}: no joint has an actuator of its own that a task could move",
-                        settings.robot.string());
+    COHORT_THROW_UNLESS(!moved_.empty() || !robot_.other_actuators.empty(),
+                        "{}: no joint has an actuator of its own that a task could move", settings.robot.string());
   }
 
   NewTask write() {
@@ -261,6 +261,9 @@ class Writer {
            : kind == Kind::kMotor  ? "   # of the actuators' controls"
                                    : "   # rad/s, m/s");
     }
+    if (!robot_.other_actuators.empty())
+      line("  actuator: {{actuators: {}}}   # tendons, muscles: from one end of their controls' range to the other",
+           yaml_text(pattern_of(robot_.other_actuators, robot_.actuators)));
   }
 
   /// Observations of joints, without those that only say how far it has come.
@@ -449,10 +452,12 @@ class Writer {
     const char* why = like_ == "velocity" ? "its base is free and it stands on feet"
                       : like_ == "reach"  ? "its base is fixed and its joints have motors"
                       : robot_.free_base  ? "its base is free and it stands on no feet"
-                                          : "its base is fixed and joints have no motors";
+                                          : "its base is fixed and few of its joints have motors";
     remarks_.push_back(
         cohort::format("a task like {}{}", like_, guessed_ ? cohort::format(": {} (--like says otherwise)", why) : ""));
-    remarks_.push_back(cohort::format("{} joints, of which the policy moves {}", robot_.joints.size(), moved_.size()));
+    remarks_.push_back(cohort::format(
+        "{} joints, of which the policy moves {}{}", robot_.joints.size(), moved_.size(),
+        robot_.other_actuators.empty() ? "" : ", and the actuators " + join(robot_.other_actuators, ", ")));
     if (!robot_.feet.empty()) remarks_.push_back(cohort::format("feet: {}", join(robot_.feet, ", ")));
     if (like_ == "reach" || like_ == "lift")
       remarks_.push_back(
@@ -478,11 +483,17 @@ class Writer {
 
 std::string guess(const RobotSurvey& robot) {
   if (robot.free_base) return robot.feet.size() >= 2 ? "velocity" : "balance";
-  const auto actuated = std::ranges::count_if(robot.joints, &SurveyedJoint::actuated);
   if (!robot.own_actuators) return robot.joints.size() >= 2 ? "reach" : "balance";
+  // Drawers and doors beside it are no part of a robot: only what hangs together with something that is driven counts.
+  std::set<int> driven_trees;
+  for (const SurveyedJoint& j : robot.joints)
+    if (j.driven) driven_trees.insert(j.tree);
+  std::vector<const SurveyedJoint*> own;
+  for (const SurveyedJoint& j : robot.joints)
+    if (driven_trees.contains(j.tree)) own.push_back(&j);
+  const auto driven = std::ranges::count_if(own, [](const SurveyedJoint* j) { return j->driven; });
   // The first joint of an arm has a motor; a half cheetah's has none, a cart-pole's is the only one.
-  const bool arm = robot.joints.front().actuated && actuated >= 2 &&
-                   2 * actuated >= static_cast<std::ptrdiff_t>(robot.joints.size());
+  const bool arm = !own.empty() && own.front()->driven && driven >= 2 && 2 * driven >= std::ssize(own);
   return arm ? "reach" : "balance";
 }
 

@@ -30,8 +30,8 @@ void PlanReader::read_actions(JsonSection& actions, Quantities& names) {
   each(actions, [&](const std::string& name, const Json& value) {
     JsonSection s(value, actions.path() + "." + name, wrong_);
     std::string type = name;
-    static const std::vector<std::string> kTypes{"joint_position", "joint_velocity", "joint_effort",
-                                                 "joint_position_delta", "differential_ik"};
+    static const std::vector<std::string> kTypes{"joint_position",       "joint_velocity",  "joint_effort",
+                                                 "joint_position_delta", "differential_ik", "actuator"};
     if (type == "joint_pos") type = "joint_position";
     s.take("type", type);
     if (std::ranges::find(kTypes, type) == kTypes.end()) {
@@ -40,6 +40,7 @@ void PlanReader::read_actions(JsonSection& actions, Quantities& names) {
                          near.empty() ? "" : format(", did you mean '{}'?", near)));
     }
     if (type == "differential_ik") return read_ik_action(name, s, names);
+    if (type == "actuator") return read_actuator_action(name, s, names);
     const std::vector<int> joints = names.joints(texts_of(s, "joints", {}));
     const std::vector<std::string> joint_names = plan_.model.joint_names(joints);
     std::vector<int> ctrls;
@@ -236,12 +237,13 @@ int PlanReader::control_of(int joint, const std::string& type) const {
     other = &actuator;
   }
   const char* kinds[] = {"another", "a motor", "a position", "a velocity"};
-  throw Error(other != nullptr
-                  ? format("{} needs {} actuator, and '{}' of the joint '{}' is {} one: change the type, or the model",
-                           type, kinds[static_cast<int>(wanted)], other->name, j.name,
-                           kinds[static_cast<int>(other->kind)])
-                  : format("the joint '{}' has no actuator: choose others by `joints: PATTERN`, or give the model one",
-                           j.name));
+  throw Error(
+      other != nullptr
+          ? format("{} needs {} actuator, and '{}' of the joint '{}' is {} one: change the type, or the model", type,
+                   kinds[static_cast<int>(wanted)], other->name, j.name, kinds[static_cast<int>(other->kind)])
+          : format("the joint '{}' has no actuator of its own: choose others by `joints: PATTERN`, give the model one, "
+                   "or drive what moves it, such as a tendon's, by `type: actuator`",
+                   j.name));
 }
 
 Expr PlanReader::delayed_by(Quantities& names, const Expr& value, const Range& delay, const std::string& place) {

@@ -72,6 +72,8 @@ class PlanReader {
   FramePose pose_at_start(const sim::SiteInfo& frame) const;
   /// A frame's pose instead of joints' positions (tasks/file/ik_action.h).
   void read_ik_action(const std::string& name, JsonSection& s, Quantities& names);
+  /// Controls of actuators, whatever they drive.
+  void read_actuator_action(const std::string& name, JsonSection& s, Quantities& names);
   /// The control of the joint's actuator, which has to be of a kind that goes with the action.
   int control_of(int joint, const std::string& type) const;
   /// `delay: n` or [least, most] control steps, drawn for each episode.

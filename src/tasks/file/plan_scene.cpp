@@ -263,6 +263,7 @@ void PlanReader::compile_model() {
   scene.build(1);
   TaskModel& model = plan_.model;
   model.info = scene.info();
+  std::vector<TaskModel::Entity> things;
   for (const sim::EntityDeclaration& declared : plan_.entities) {
     const sim::Entity entity = scene.entity(declared.name);
     TaskModel::Entity e{.name = declared.name};
@@ -270,17 +271,41 @@ void PlanReader::compile_model() {
     e.geoms.assign(entity.geoms().begin(), entity.geoms().end());
     if (!e.links.empty()) e.base = e.links.front();
     if (e.base >= 0) e.mocap = model.info.links[static_cast<std::size_t>(e.base)].mocap;
+    std::vector<const sim::JointInfo*> free;
     for (std::size_t j = 0; j < model.info.joints.size(); ++j) {
       const sim::JointInfo& joint = model.info.joints[j];
       if (std::ranges::find(e.links, joint.link) == e.links.end()) continue;
-      if (joint.type == sim::JointType::kFree && e.free_qpos < 0)
-        e.base = joint.link, e.free_qpos = joint.qpos, e.free_dof = joint.dof;
+      if (joint.type == sim::JointType::kFree) free.push_back(&joint);
       if (joint.type == sim::JointType::kHinge || joint.type == sim::JointType::kSlide)
         e.joints.push_back(static_cast<int>(j));
+    }
+    // The base is the free body on which its hinges and slides hang; others lie about in its file, with names of their own.
+    const auto hangs_on = [&](int link, int above) {
+      while (link > above) link = model.info.links[static_cast<std::size_t>(link)].parent;
+      return link == above;
+    };
+    for (const sim::JointInfo* joint : free) {
+      const bool carries = std::ranges::any_of(
+          e.joints, [&](int j) { return hangs_on(model.info.joints[static_cast<std::size_t>(j)].link, joint->link); });
+      if (e.free_qpos < 0 && (carries || e.joints.empty())) {
+        e.base = joint->link, e.free_qpos = joint->qpos, e.free_dof = joint->dof;
+        continue;
+      }
+      TaskModel::Entity thing{.name = bare_name(model.info.links[static_cast<std::size_t>(joint->link)].name),
+                              .base = joint->link,
+                              .free_qpos = joint->qpos,
+                              .free_dof = joint->dof};
+      for (const int link : e.links)
+        if (hangs_on(link, joint->link)) thing.links.push_back(link);
+      for (const int geom : e.geoms)
+        if (hangs_on(model.info.geoms[static_cast<std::size_t>(geom)].link, joint->link)) thing.geoms.push_back(geom);
+      things.push_back(std::move(thing));
     }
     if (declared.name == robot_) model.robot = static_cast<int>(model.entities.size());
     model.entities.push_back(std::move(e));
   }
+  for (TaskModel::Entity& thing : things)
+    if (!thing.name.empty() && model.find(thing.name) == nullptr) model.entities.push_back(std::move(thing));
   model.qpos = model.info.qpos0;
   model.ctrl.assign(static_cast<std::size_t>(model.info.nu), 0.0);
   if (!plan_.keyframe.empty()) {

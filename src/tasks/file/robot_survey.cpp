@@ -105,7 +105,8 @@ class Surveyor {
     const sim::Entity robot = scene_->entity("robot");
     for (const int link : robot.links())
       for (const JointInfo& joint : info().joints)
-        out_.free_base = out_.free_base || (joint.link == link && joint.type == JointType::kFree);
+        out_.free_base =
+            out_.free_base || (joint.link == link && joint.type == JointType::kFree && carries_joints(link));
     if (out_.free_base && !out_.own_ground) {
       scene_ = std::make_unique<sim::Scene>(sim::SceneOptions{.engine = sim::EngineKind::kMujoco});
       add(*scene_, true);
@@ -119,6 +120,12 @@ class Surveyor {
     for (; link > above; link = parent(link)) {
     }
     return link == above;
+  }
+  /// Hinges or slides hang on it: a free body without them is a thing that lies about, not a robot's base.
+  bool carries_joints(int link) const {
+    return std::ranges::any_of(info().joints, [&](const JointInfo& j) {
+      return (j.type == JointType::kHinge || j.type == JointType::kSlide) && hangs_on(j.link, link);
+    });
   }
   /// Moves by joints that are not the base's free one, and nothing that moves hangs on it.
   bool is_leaf(int link) const {
@@ -140,7 +147,7 @@ class Surveyor {
     for (std::size_t i = 0; i < info().joints.size(); ++i) {
       const JointInfo& j = info().joints[i];
       if (std::ranges::find(robot.links(), j.link) == robot.links().end()) continue;
-      if (j.type == JointType::kFree) {
+      if (j.type == JointType::kFree && carries_joints(j.link)) {
         free_qpos_ = j.qpos;
         base_ = j.link;
       }
@@ -148,6 +155,9 @@ class Surveyor {
       SurveyedJoint joint{
           .name = bare_name(j.name), .index = static_cast<int>(i), .slide = j.type == JointType::kSlide};
       joint.limited = j.limited, joint.range = j.range;
+      for (int l = j.link; l > 0; l = parent(l)) joint.tree = l;
+      for (const sim::ActuatorInfo& a : info().actuators)
+        joint.driven = joint.driven || a.dof == j.dof || std::ranges::find(a.moves, j.dof) != a.moves.end();
       for (const sim::ActuatorInfo& a : info().actuators) {
         if (a.dof != j.dof || a.ctrl_count != 1 || a.kind == sim::ActuatorInfo::Kind::kOther) continue;
         joint.actuated = true, joint.kind = a.kind;
@@ -157,6 +167,16 @@ class Surveyor {
       }
       out_.joints.push_back(std::move(joint));
     }
+    std::set<int> own;
+    for (const SurveyedJoint& j : out_.joints)
+      if (j.actuated) own.insert(joint(j.index).dof);
+    for (const sim::ActuatorInfo& a : info().actuators) {
+      out_.actuators.push_back(bare_name(a.name));
+      const bool moves = a.dof >= 0 || !a.moves.empty();
+      if (a.ctrl_count == 1 && moves && !a.name.empty() && !own.contains(a.dof))
+        out_.other_actuators.push_back(out_.actuators.back());
+    }
+    out_.own_actuators = out_.own_actuators || !out_.other_actuators.empty();
     if (base_ < 0 && !robot.links().empty()) base_ = *robot.links().begin();
     if (base_ >= 0) out_.base = bare_name(info().links[static_cast<std::size_t>(base_)].name);
     COHORT_THROW_UNLESS(std::ranges::none_of(out_.joints, [](const SurveyedJoint& j) { return j.name.empty(); }),

@@ -21,6 +21,8 @@ struct SurveyedJoint {
   std::array<double, 2> range{0, 0};
   double position = 0;  ///< rad, m, where episodes begin
   bool actuated = false;
+  int tree = 0;         ///< the link on the world that it hangs on
+  bool driven = false;  ///< by any actuator of the file: its own, a tendon's, a muscle
   sim::ActuatorInfo::Kind kind = sim::ActuatorInfo::Kind::kOther;  ///< of the file's actuator; kOther: it has none
   double largest_control = 0;                                      ///< of the file's actuator; 0: without bounds
   /// Of a servo by the rule above: N m/rad, N m s/rad, N m, kg m^2, or their equals of a slide.
@@ -32,9 +34,11 @@ struct RobotSurvey {
   bool free_base = false;
   bool repair_inertia = false;  ///< ModelEdits::repair_inertia: without it MuJoCo refuses the file
   bool own_ground = false;      ///< the file has a ground
-  bool own_actuators = false;   ///< at least one actuator of the file drives a joint alone
-  std::string keyframe;         ///< where episodes begin; "": joints' positions
-  std::string base;             ///< link
+  bool own_actuators = false;   ///< the file has actuators that move joints
+  /// All of them; and those that are no motor or servo of a joint: a tendon's, a muscle.
+  std::vector<std::string> actuators, other_actuators;
+  std::string keyframe;  ///< where episodes begin; "": joints' positions
+  std::string base;      ///< link
   std::array<double, 3> base_pos{0, 0, 0};
   double leg_length = 0;  ///< m, from the first joint of the longest leg to the ground
   double timestep = 0.002;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "core/vec3.h"
 #include "sim/kinematics.h"
 #include "sim/scene.h"
-#include "tasks/controllers/vec3.h"
 
 namespace cohort::tasks::libero {
 

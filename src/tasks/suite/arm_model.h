@@ -8,7 +8,7 @@
 #include <array>
 #include <string>
 
-#include "tasks/controllers/vec3.h"
+#include "core/vec3.h"
 
 namespace cohort::tasks {
 

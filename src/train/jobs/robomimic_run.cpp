@@ -119,62 +119,9 @@ void name_typed(const std::vector<std::string>& overrides, std::vector<std::stri
     }
 }
 
-}  // namespace
-
-bool is_robomimic_file(const std::string& path) {
-  const Json json = read_json(path);
-  return json.is_object() && json.contains("algo_name");
-}
-
-RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides,
-                                const RolloutTaskFunction& rollout_task) {
-  RobomimicRun run;
-  Json json = read_json(path);
-  COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
-  run.overrides = lay_over(json, overrides, path);
-
-  RobomimicReading r;
-  std::string algorithm;
-  Json algo, observation;
-  {
-    JsonSection root(json, "", r.refused);
-    root.take("algo_name", algorithm);
-    root.in("experiment", [&](JsonSection& s) { read_experiment(s, r); });
-    root.in("train", [&](JsonSection& s) { read_train(s, r); });
-    algo = root.get("algo");
-    observation = root.get("observation");
-    root.ignore("meta");  // notes of the generator of configurations
-  }
-  for (std::string& line : r.refused)
-    if (line.starts_with(".")) line.erase(0, 1);
-
-  policies::PolicySettings model;
-  policies::RobomimicPolicy rules;
-  // Of another algorithm's sequences nothing can be said.
-  const bool understood = policies::is_robomimics(algorithm);
-  try {
-    rules = read_policy(algorithm, algo, observation, path, r.order(), model);
-  } catch (const Error& e) {
-    r.refused.push_back(e.what());
-  }
-  model.initial_weights = utf8_to_bytes(r.checkpoint);
-  model.pretrained_backbone = rules.pretrained_backbone;
-
-  data::RobotDataSettings data;
-  if (r.rlds())
-    read_rlds_sets(r, model.language.required, data);
-  else
-    read_hdf5_sets(r, data);
-  read_actions(r, data);
-  for (const std::string& name : model.low_dim) data.proprio.push_back(observation_field(name, r.format));
-  for (const std::string& name : model.rgb) data.images.push_back(observation_field(name, r.format));
-  if (!model.rgb.empty()) {
-    data.image_transforms.clear();  // as they are stored
-    if (model.image_size.size() == 2)
-      data.image_transforms = {format("resize({}, {})", model.image_size[0], model.image_size[1])};
-  }
-  data.seed = static_cast<std::uint64_t>(r.seed);
-  data.constant_elements = "error";  // as the reference refuses them
+/// Whether the file's sequences hold what the policy learns from, and how windows are filled up at the ends of an episode.
+/// `understood`: of another algorithm's sequences nothing can be said.
+void fit_windows(RobomimicReading& r, bool understood, policies::PolicySettings& model, data::RobotDataSettings& data) {
   if (r.rlds()) {
     if (const std::string why_not = policies::algorithm_of(model).fit_robomimic_stream(model); !why_not.empty())
       r.refused.push_back(why_not);
@@ -201,30 +148,11 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
             "behind its last one");
     }
   }
+}
 
-  name_typed(overrides, r.refused);
-  std::string list;
-  for (const std::string& line : r.refused) list += "\n  " + line;
-  COHORT_THROW_UNLESS(r.refused.empty(), "{}: settings that cannot be honoured:{}", path, list);
-
-  config::Fields fields;
-  fields.section("data", [&] { data::describe(fields, data); });
-  fields.section("model", [&] { describe(fields, model); });
-  run.settings = fields.to_json();
-  // These follow from the model and the data.
-  for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
-  for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size", "recorded"})
-    run.settings["model"].erase(key);
-  run.settings["data"]["combine_statistics"] = true;
-
-  Json& s = run.settings;
-  if (!r.name.empty()) s["name"] = r.name;
-  if (!r.output_dir.empty()) s["output_dir"] = r.output_dir;
-  if (!r.cuda) s["backend"] = "cpu";
-  s["tensorboard"] = r.tensorboard;
-  s["drop_last"] = !r.rlds();  // a stream has no last batch
-  if (r.workers > 0) s["loader"]["workers"] = r.workers;
-  Json t = Json::object();  // by value: a reference into `s` would not outlive the next key
+/// The section "train" but for validation and rollouts.
+Json train_settings(RobomimicReading& r, const policies::RobomimicPolicy& rules, const std::string& path) {
+  Json t = Json::object();
   t["batch_size"] = r.batch_size;
   t["seed"] = r.seed;
   t["lr"] = rules.optimizer.learning_rate;
@@ -259,6 +187,11 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     r.notes.push_back("experiment.save.enabled = false: a run ends in a checkpoint all the same");
   if (r.save && r.save_epochs > 0)
     t["checkpoint"][per_epoch > 0 ? "every" : "every_epochs"] = r.save_epochs * std::max<std::int64_t>(1, per_epoch);
+  return t;
+}
+
+/// Fills in what is validated and how often; returns after how many epochs, 0 where nothing is.
+std::int64_t set_validation(RobomimicReading& r, const std::string& path, Json& s, Json& t) {
   if (r.mse && !r.validate && !r.rlds())
     r.notes.push_back(
         "experiment.mse.enabled = true: drawn actions are compared on validation data, which "
@@ -280,8 +213,91 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
     // Without a number of its own, at every checkpoint.
     const std::int64_t drawn = r.mse_epochs > 0 ? r.mse_epochs : r.save_epochs;
     validation_epochs = r.validate ? 1 : std::max<std::int64_t>(1, drawn);
-    if (per_epoch > 0) t["validate_every"] = per_epoch * validation_epochs;
+    if (r.epoch_steps > 0) t["validate_every"] = r.epoch_steps * validation_epochs;
   }
+  return validation_epochs;
+}
+
+}  // namespace
+
+bool is_robomimic_file(const std::string& path) {
+  const Json json = read_json(path);
+  return json.is_object() && json.contains("algo_name");
+}
+
+RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides,
+                                const RolloutTaskFunction& rollout_task) {
+  RobomimicRun run;
+  Json json = read_json(path);
+  COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
+  run.overrides = lay_over(json, overrides, path);
+
+  RobomimicReading r;
+  std::string algorithm;
+  Json algo, observation;
+  {
+    JsonSection root(json, "", r.refused);
+    root.take("algo_name", algorithm);
+    root.in("experiment", [&](JsonSection& s) { read_experiment(s, r); });
+    root.in("train", [&](JsonSection& s) { read_train(s, r); });
+    algo = root.get("algo");
+    observation = root.get("observation");
+    root.ignore("meta");  // notes of the generator of configurations
+  }
+  for (std::string& line : r.refused)
+    if (line.starts_with(".")) line.erase(0, 1);
+
+  policies::PolicySettings model;
+  policies::RobomimicPolicy rules;
+  try {
+    rules = read_policy(algorithm, algo, observation, path, r.order(), model);
+  } catch (const Error& e) {
+    r.refused.push_back(e.what());
+  }
+  model.initial_weights = utf8_to_bytes(r.checkpoint);
+  model.pretrained_backbone = rules.pretrained_backbone;
+
+  data::RobotDataSettings data;
+  if (r.rlds())
+    read_rlds_sets(r, model.language.required, data);
+  else
+    read_hdf5_sets(r, data);
+  read_actions(r, data);
+  for (const std::string& name : model.low_dim) data.proprio.push_back(observation_field(name, r.format));
+  for (const std::string& name : model.rgb) data.images.push_back(observation_field(name, r.format));
+  if (!model.rgb.empty()) {
+    data.image_transforms.clear();  // as they are stored
+    if (model.image_size.size() == 2)
+      data.image_transforms = {format("resize({}, {})", model.image_size[0], model.image_size[1])};
+  }
+  data.seed = static_cast<std::uint64_t>(r.seed);
+  data.constant_elements = "error";  // as the reference refuses them
+  fit_windows(r, policies::is_robomimics(algorithm), model, data);
+
+  name_typed(overrides, r.refused);
+  std::string list;
+  for (const std::string& line : r.refused) list += "\n  " + line;
+  COHORT_THROW_UNLESS(r.refused.empty(), "{}: settings that cannot be honoured:{}", path, list);
+
+  config::Fields fields;
+  fields.section("data", [&] { data::describe(fields, data); });
+  fields.section("model", [&] { describe(fields, model); });
+  run.settings = fields.to_json();
+  // These follow from the model and the data.
+  for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
+  for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size", "recorded"})
+    run.settings["model"].erase(key);
+  run.settings["data"]["combine_statistics"] = true;
+
+  Json& s = run.settings;
+  if (!r.name.empty()) s["name"] = r.name;
+  if (!r.output_dir.empty()) s["output_dir"] = r.output_dir;
+  if (!r.cuda) s["backend"] = "cpu";
+  s["tensorboard"] = r.tensorboard;
+  s["drop_last"] = !r.rlds();  // a stream has no last batch
+  if (r.workers > 0) s["loader"]["workers"] = r.workers;
+  Json t = train_settings(r, rules, path);
+  const std::int64_t validation_epochs = set_validation(r, path, s, t);
   set_rollouts(r, data, run.overrides, rollout_task, validation_epochs, s, t);
   s["train"] = std::move(t);
   for (std::string& note : r.notes)

@@ -19,14 +19,15 @@ const kShapes = {
     }
     return { position, normal, index };
   },
-  sphere() { return this.round(24, 40, (r, n) => ({ angle: Math.PI * (r / n - 0.5), end: 0 })); },
-  ellipsoid() { return this.sphere(); },
-  capsule() {
-    return this.round(25, 40, (r, n) => r <= 12 ? { angle: Math.PI / 2 * (r / 12 - 1), end: -1 }
-      : { angle: Math.PI / 2 * ((r - 13) / (n - 13)), end: 1 });
+  sphere(fine) { return this.round(fine ? 24 : 12, fine ? 40 : 20, (r, n) => ({ angle: Math.PI * (r / n - 0.5), end: 0 })); },
+  ellipsoid(fine) { return this.sphere(fine); },
+  capsule(fine) {
+    const end = fine ? 12 : 6;  // rings of an end
+    return this.round(2 * end + 1, fine ? 40 : 20, (r) => r <= end ? { angle: Math.PI / 2 * (r / end - 1), end: -1 }
+      : { angle: Math.PI / 2 * ((r - end - 1) / end), end: 1 });
   },
-  cylinder() {
-    const position = [], normal = [], index = [], sides = 48;
+  cylinder(fine) {
+    const position = [], normal = [], index = [], sides = fine ? 48 : 24;
     for (let s = 0; s <= sides; ++s) {
       const x = Math.cos(2 * Math.PI * s / sides), y = Math.sin(2 * Math.PI * s / sides);
       for (const z of [-1, 1]) position.push(x, y, z, 0), normal.push(x, y, 0);
@@ -53,20 +54,26 @@ const kShapes = {
     }
     return { position, normal, index };
   },
-  box() {
-    const position = [], normal = [], index = [];
+  /** quads: cells along a side of a face, at whose corners light is computed; +x, -y and +z have the falling diagonal. */
+  box(fine, quads) {
+    const position = [], normal = [], index = [], row = quads + 1;
     for (let axis = 0; axis < 3; ++axis) {
+      const [a, b] = [[1, 2], [0, 2], [0, 1]][axis];
       for (const side of [-1, 1]) {
-        const first = position.length / 4;
-        for (const [a, b] of [[-1, -1], [1, -1], [1, 1], [-1, 1]]) {
-          const p = [0, 0, 0], n = [0, 0, 0];
-          p[axis] = n[axis] = side;
-          p[(axis + 1) % 3] = a * side;
-          p[(axis + 2) % 3] = b;
-          position.push(...p, 0);
-          normal.push(...n);
+        const first = position.length / 4, falling = axis === 1 ? side < 0 : side > 0;
+        for (let j = 0; j <= quads; ++j) {
+          for (let i = 0; i <= quads; ++i) {
+            const p = [0, 0, 0], n = [0, 0, 0];
+            p[axis] = n[axis] = side;
+            p[a] = 2 * i / quads - 1;
+            p[b] = 2 * j / quads - 1;
+            position.push(...p, 0);
+            normal.push(...n);
+            if (i === quads || j === quads) continue;
+            const o = first + j * row + i, x = o + 1, y = o + row, both = y + 1;
+            index.push(...(falling ? [o, x, y, both, y, x] : [x, o, both, y, both, o]));
+          }
         }
-        index.push(first, first + 1, first + 2, first, first + 2, first + 3);
       }
     }
     return { position, normal, index };
@@ -78,6 +85,8 @@ const kShapes = {
 };
 const kShapeNumbers = { plane: 0, hfield: 1, sphere: 2, capsule: 3, ellipsoid: 4, cylinder: 5, box: 6, mesh: 7 };
 const kInstanceFloats = 32;
+const kManyInstances = 400;  // of all geoms: round shapes have a quarter of their triangles from here on
+const kOpaque = 0.995;  // alpha from which on nothing is blended (src/render/traced_scene.cpp)
 
 class Drawing {
   constructor(canvas) {
@@ -90,6 +99,8 @@ class Drawing {
     this.sky = this.program(kSkyVertexShader, kSkyFragmentShader);
     this.haze = this.program(kSkyVertexShader, kHazeShader);
     this.mirrors = true;
+    this.fine = true;
+    this.shadows = false;
     this.nothing = gl.createVertexArray();
     gl.depthFunc(gl.LEQUAL);  // of geoms that coincide the last one is seen, as with the ray caster
     this.groups = [];
@@ -146,12 +157,12 @@ class Drawing {
 
   /** Buffers of a shape or of a mesh of the scene, made when first drawn. */
   mesh(g) {
-    const key = g.mesh === undefined ? g.shape : g.mesh;
+    const key = g.mesh === undefined ? `${g.shape} ${this.fine}` : g.mesh;
     if (this.meshes.has(key)) return this.meshes.get(key);
     const gl = this.gl;
     let shape;
     if (g.mesh === undefined) {
-      shape = kShapes[g.shape]();
+      shape = kShapes[g.shape](this.fine, this.scene.quads);
     } else {
       const m = this.scene.meshes[g.mesh], packed = this.scene.doc.array(m.position), n = packed.length / 3;
       const position = new Float32Array(4 * n), small = this.scene.doc.array(m.normal), normal = new Float32Array(3 * n);
@@ -274,20 +285,28 @@ class Drawing {
     const gl = this.gl, groups = new Map();
     for (const g of this.groups) gl.deleteBuffer(g.buffer), gl.deleteVertexArray(g.array);
     this.place = places;
+    this.rows = new Map();  // of each environment its instances
     this.scene.geoms.forEach((g, number) => {
       if (!shown(g)) return;
-      const clear = g.rgba[3] < 0.995;
       const wide = this.commonFloor(g, envs, places);
       for (const env of g.endless || wide ? envs.slice(0, 1) : envs) {
+        const own = wide ? { ...wide.geom, rgba: this.scene.geomOf(env, number).rgba } : this.scene.geomOf(env, number);
+        const clear = own.rgba[3] < kOpaque;
         // What is blended is sorted, so each of it is by itself.
-        const key = `${g.mesh === undefined ? g.shape : g.mesh}|${g.texture}|${clear ? `${env} ${number}` : ''}`;
-        if (!groups.has(key)) groups.set(key, { geom: g, env, clear, texture: g.texture, values: [], numbers: new Set(), plane: g.shape === 'plane',
+        const key = `${g.mesh === undefined ? g.shape : g.mesh}|${g.texture}|${g.shadowless ? 1 : 0}|${clear ? `${env} ${number}` : ''}`;
+        if (!groups.has(key)) groups.set(key, { geom: own, env, clear, texture: g.texture, values: [], numbers: new Set(), plane: g.shape === 'plane', planes: [], shadowless: g.shadowless,
           mesh: g.mesh !== undefined });
-        groups.get(key).numbers.add(number);
-        groups.get(key).values.push(...(wide ? this.instance(wide.geom, env, number, wide.place) : this.instance(g, env, number, places(env))));
+        const group = groups.get(key), place = wide ? wide.place : places(env);
+        group.numbers.add(number);
+        if (!this.rows.has(env)) this.rows.set(env, []);
+        const row = { group, at: group.values.length, number, wide, place };
+        this.rows.get(env).push(row);
+        if (group.plane) group.planes.push({ env, number, place });
+        group.values.push(...this.instance(own, env, number, place));
       }
     });
     this.groups = [...groups.values()];
+    this.fine = this.groups.reduce((sum, g) => sum + g.values.length, 0) < kManyInstances * kInstanceFloats;
     for (const group of this.groups) {
       Object.assign(group, this.instances(this.mesh(group.geom)));
       this.fill(group, group.values, gl.STATIC_DRAW);
@@ -296,6 +315,20 @@ class Drawing {
     // Opaque ones first, of these planes last: they have most pixels and are behind the others.
     this.groups.sort((a, b) => (a.clear - b.clear) || (a.plane - b.plane));
     gl.bindVertexArray(null);
+  }
+
+  /** An environment looks otherwise: its instances are written again. False where what is blended is other than before. */
+  relook(env) {
+    const gl = this.gl;
+    for (const row of this.rows.get(env) || []) {
+      const own = this.scene.geomOf(env, row.number);
+      if (own.rgba[3] < kOpaque !== row.group.clear) return false;
+      const shown = row.wide ? { ...row.wide.geom, rgba: own.rgba } : own;
+      if (row.group.clear) row.group.geom = shown;
+      gl.bindBuffer(gl.ARRAY_BUFFER, row.group.buffer);
+      gl.bufferSubData(gl.ARRAY_BUFFER, 4 * row.at, new Float32Array(this.instance(shown, env, row.number, row.place)));
+    }
+    return true;
   }
 
   uniforms(program, view) {
@@ -318,20 +351,27 @@ class Drawing {
     gl.activeTexture(gl.TEXTURE0);
   }
 
-  setLights(program, view, env) {
-    const gl = this.gl, lights = this.scene.placedLights(env, scaled(view.back, -1)), values = new Float32Array(192);
-    const place = [...this.place(env), 0];
+  lightsOf(view) { return this.scene.placedLights(view.env, scaled(view.back, -1)); }
+
+  /** shadows: of Shadows.draw(); null: none. */
+  setLights(program, view, shadows = null) {
+    const gl = this.gl, lights = this.lightsOf(view), values = new Float32Array(192), place = [...this.place(view.env), 0];
     lights.forEach((l, i) => {
       values.set([...subtract(add(l.at, place), view.pos), l.directional ? 1 : 0, ...l.way, l.cosCutoff, ...l.attenuation,
-        l.exponent, ...l.ambient, 0, ...l.diffuse, 0, ...l.specular, 0], 24 * i);
+        l.exponent, ...l.ambient, shadows ? shadows.layers[i] : 0, ...l.diffuse, 0, ...l.specular, 0], 24 * i);
     });
     gl.uniform4fv(program.at.u_light, values);
     gl.uniform1i(program.at.u_lights, lights.length);
+    gl.uniform1i(program.at.u_shadow, 4);
+    gl.uniform1i(program.at.u_shadows, shadows && shadows.views.length > 0 ? 1 : 0);
+    if (shadows && shadows.views.length > 0) this.shadowMaps.set(view, shadows.views);
     gl.uniform1f(program.at.u_ambient, lights.length ? 0 : 0.3);
   }
 
-  drawGroups(program, groups = this.groups) {
+  /** behind: planes that are seen from behind, blended; else all that is not. */
+  drawGroups(program, groups = this.groups, behind = false) {
     const gl = this.gl;
+    if (program.at.u_behind) gl.uniform1f(program.at.u_behind, behind ? 1 : 0);
     for (const group of groups) {
       const texture = group.texture === undefined ? null : this.textures[group.texture];
       if (program.at.u_textured) {
@@ -341,10 +381,10 @@ class Drawing {
         gl.uniform1i(program.at.u_texture, 0);
         gl.uniform1i(program.at.u_cube, 1);
         if (group.clear || group.plane) gl.enable(gl.BLEND); else gl.disable(gl.BLEND);
-        gl.depthMask(!group.clear);
+        gl.depthMask(!group.clear && !behind);
       }
-      // Of meshes only the front is seen, as with the ray caster; of walls thinned to one surface it is the outer side.
-      if (group.mesh) gl.enable(gl.CULL_FACE); else gl.disable(gl.CULL_FACE);
+      // Only the front is seen, as with the ray caster; of walls thinned to one surface it is the outer side.
+      if (group.plane) gl.disable(gl.CULL_FACE); else gl.enable(gl.CULL_FACE);
       gl.bindVertexArray(group.array);
       gl.drawElementsInstanced(gl.TRIANGLES, group.elements, gl.UNSIGNED_INT, 0, group.instances);
     }
@@ -352,6 +392,15 @@ class Drawing {
     gl.disable(gl.CULL_FACE);
     gl.disable(gl.BLEND);
     gl.depthMask(true);
+  }
+
+  /** Whether a view sees one of a group's planes from behind. */
+  isBehind(group, view) {
+    return group.planes.some(({ env, number, place }) => {
+      const g = this.scene.geomOf(env, number), link = this.scene.quat(env, g.link);
+      const pos = add(add(this.scene.pos(env, g.link), turned(link, g.pos)), [...place, 0]);
+      return dot(turned(quatProduct(link, g.quat), [0, 0, 1]), subtract(view.pos, pos)) < 0;
+    });
   }
 
   /** Far ones first, of those that are blended. */
@@ -364,12 +413,14 @@ class Drawing {
     this.groups = [...this.groups.filter((g) => !g.clear), ...clear];
   }
 
-  /** view: pos, right, up, back, projection, lens, env (whose lights are taken). */
-  draw(view, width, height) {
+  /** view: pos, right, up, back, projection, lens, env (whose lights are taken). target: a framebuffer; null: the canvas. */
+  draw(view, width, height, target = null) {
     const gl = this.gl;
     this.uploadPoses();
     const mirror = this.drawMirror(view, width, height);
-    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    if (this.shadows && !this.shadowMaps) this.shadowMaps = new Shadows(this);
+    const shadows = this.shadows ? this.shadowMaps.draw(view, this.lightsOf(view), [...this.place(view.env), 0]) : null;
+    gl.bindFramebuffer(gl.FRAMEBUFFER, target);
     gl.viewport(0, 0, width, height);
     gl.clearColor(0, 0, 0, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
@@ -378,18 +429,19 @@ class Drawing {
     gl.enable(gl.DEPTH_TEST);
     this.sortClear(view);
     this.uniforms(this.colours, view);
-    this.setLights(this.colours, view, view.env);
+    this.setLights(this.colours, view, shadows);
     this.setMirror(mirror, width, height);
     this.drawGroups(this.colours, this.groups.filter((g) => !g.clear));
     this.drawHaze(view);
     this.uniforms(this.colours, view);
+    this.drawGroups(this.colours, this.groups.filter((g) => g.plane && this.isBehind(g, view)), true);
     this.drawGroups(this.colours, this.groups.filter((g) => g.clear));
     this.drawMarks();
   }
 
   /** Normal of a plane, or of a box's top, and a point on it, in the world. */
   surface(number) {
-    const g = this.scene.geoms[number], env = 0, q = quatProduct(this.scene.quat(env, g.link), g.quat);
+    const env = 0, g = this.scene.geomOf(env, number), q = quatProduct(this.scene.quat(env, g.link), g.quat);
     const normal = turned(q, [0, 0, 1]), pos = add(this.scene.pos(env, g.link), turned(this.scene.quat(env, g.link), g.pos));
     const place = g.endless ? [0, 0] : this.place(env);
     return { normal, point: add(add(pos, [...place, 0]), scaled(normal, g.shape === 'box' ? g.size[2] : 0)) };
@@ -426,7 +478,7 @@ class Drawing {
     gl.enable(gl.DEPTH_TEST);
     gl.frontFace(gl.CW);
     this.uniforms(this.colours, there);
-    this.setLights(this.colours, there, view.env);
+    this.setLights(this.colours, there);
     this.setMirror(null, width, height);
     gl.uniform4f(this.colours.at.u_above, ...normal, over + 1e-4);
     this.drawGroups(this.colours, this.groups.filter((g) => !g.clear && !g.numbers.has(m.geom)));
@@ -484,8 +536,8 @@ class Drawing {
     gl.drawArrays(gl.TRIANGLES, 0, 3);
   }
 
-  /** Numbers of what is seen at each pixel, rows from the bottom: env * geoms + geom + 1; 0 where nothing is. */
-  seen(view, width, height, x = 0, y = 0, columns = width, rows = height) {
+  /** A framebuffer that is not shown, one sample a pixel. */
+  offscreen(width, height) {
     const gl = this.gl;
     if (!this.target || this.target.width !== width || this.target.height !== height) {
       if (this.target) gl.deleteFramebuffer(this.target.frame), gl.deleteRenderbuffer(this.target.colour), gl.deleteRenderbuffer(this.target.depth);
@@ -500,7 +552,23 @@ class Drawing {
       gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.RENDERBUFFER, this.target.colour);
       gl.framebufferRenderbuffer(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.RENDERBUFFER, this.target.depth);
     }
-    gl.bindFramebuffer(gl.FRAMEBUFFER, this.target.frame);
+    return this.target.frame;
+  }
+
+  /** Colours at each pixel, four bytes each, rows from the bottom. */
+  picture(view, width, height) {
+    const gl = this.gl, bytes = new Uint8Array(4 * width * height), frame = this.offscreen(width, height);
+    this.draw(view, width, height, frame);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, frame);
+    gl.readPixels(0, 0, width, height, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    return bytes;
+  }
+
+  /** Numbers of what is seen at each pixel, rows from the bottom: env * geoms + geom + 1; 0 where nothing is. */
+  seen(view, width, height, x = 0, y = 0, columns = width, rows = height) {
+    const gl = this.gl;
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.offscreen(width, height));
     gl.viewport(0, 0, width, height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);

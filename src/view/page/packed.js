@@ -50,6 +50,8 @@ class PoseTrack {
     for (let i = 0; i < this.poses.length / 7; ++i) unpackPose(values, 6 * i, t.low, t.high, this.poses, 7 * i);
     this.curves = t.curves.map((c) => ({ name: c.name, values: doc.array(c.values) }));
     this.marks = t.marks;
+    // Of each environment, from when on it looks how.
+    this.looks = t.envs.map((_, env) => t.looks.filter((l) => l.env === env).map((l) => ({ ...l, geoms: doc.array(l.geoms) })));
   }
 
   get duration() { return this.frames > 0 ? this.time[this.frames - 1] - this.time[0] : 0; }
@@ -63,6 +65,15 @@ class PoseTrack {
       if (this.time[middle] <= wanted + 1e-6) low = middle; else high = middle - 1;
     }
     return low;
+  }
+
+  /** Environments that look otherwise now than they did. */
+  applyLooks(time, scene) {
+    return this.looks.map((looks, env) => {
+      let now = null;
+      for (const l of looks) if (l.time <= time + this.time[0] + 1e-6) now = l;
+      return scene.setLook(env, now) ? env : -1;
+    }).filter((env) => env >= 0);
   }
 
   /** Gives the scene the poses at a time, between frames on the way from one to the next. */

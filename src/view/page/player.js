@@ -81,7 +81,7 @@ class Page {
     this.drawing.load(scene);
     this.groups = new Set(scene.geoms.some((g) => g.id >= 0 && g.group <= 2) ? [0, 1, 2] : [0, 1, 2, 3, 4, 5]);
     this.sites = false;
-    if (track) track.apply(0, scene);
+    if (track) track.apply(0, scene), track.applyLooks(0, scene);
     this.buildSide();
     this.arrange();
     this.home();
@@ -138,6 +138,7 @@ class Page {
       });
     }
     if (s.mirror) tick('reflections', this.drawing.mirrors, (on) => { this.drawing.mirrors = on; });
+    if (s.lights.some((l) => l.shadow)) tick('shadows', this.drawing.shadows, (on) => { this.drawing.shadows = on; });
     if (this.live) {
       this.contactTick = tick('contacts and forces', false, (on) => this.live.ask('contacts', { value: on }));
       this.touching = element('div', view, { className: 'quiet', hidden: true });
@@ -185,6 +186,7 @@ class Page {
   show(time) {
     this.time = Math.max(0, Math.min(time, this.track.duration));
     this.track.apply(this.time, this.scene);
+    this.relook(this.track.applyLooks(this.time, this.scene));
     this.scrub.value = this.time;
     this.clock.textContent = `${this.time.toFixed(2)} of ${this.track.duration.toFixed(2)} s`;
     const env = this.env === 'all' ? 0 : Number(this.env), n = this.track.envs.length;
@@ -193,6 +195,12 @@ class Page {
       this.curves.draw(c.name, this.track.time, c.of, this.time + this.track.time[0]);
     }
     this.moved();
+  }
+
+  /** After environments have come to look otherwise. */
+  relook(envs) {
+    if (envs.some((env) => !this.drawing.relook(env))) this.arrange();
+    this.changed = this.changed || envs.length > 0;
   }
 
   /** After poses have changed. */
@@ -248,7 +256,7 @@ class Page {
       near = Math.min(near, this.free.distance / 20);
       far = Math.max(far, 4 * this.free.distance);
     } else {
-      const c = s.cameras[Number(this.camera)];
+      const c = s.camerasOf(env)[Number(this.camera)];
       placed = s.placeCamera(env, c);
       placed.pos = add(placed.pos, [...this.place(env), 0]);
       lens = s.lens(c, aspect);
@@ -273,6 +281,20 @@ class Page {
     return out;
   }
 
+  /** Of each geom that a camera sees: [id, pixels, mean red, green, blue]. camera: {pos, lookat, fovy}. */
+  coloursFrom(camera, width, height) {
+    const view = this.viewFrom(camera, width / height), bytes = this.drawing.picture(view, width, height), sums = new Map();
+    this.drawing.seen(view, width, height).forEach((number, i) => {
+      if (number === 0) return;
+      const id = this.scene.geoms[(number - 1) % this.scene.geoms.length].id;
+      if (!sums.has(id)) sums.set(id, [id, 0, 0, 0, 0]);
+      const sum = sums.get(id);
+      ++sum[1];
+      for (let k = 0; k < 3; ++k) sum[2 + k] += bytes[4 * i + k];
+    });
+    return [...sums.values()].map(([id, pixels, ...rgb]) => [id, pixels, ...rgb.map((x) => x / pixels)]);
+  }
+
   frame(now) {
     if (this.playing && this.track) {
       if (this.last !== undefined) {
@@ -294,16 +316,18 @@ class Page {
     requestAnimationFrame((t) => this.frame(t));
   }
 
-  pick(x, y) {
+  /** What is seen at a place of the canvas, px: {env, geom, link}, or null. */
+  hit(x, y) {
     const w = this.canvas.width, h = this.canvas.height, ratio = w / this.canvas.clientWidth;
     const px = Math.min(w - 1, Math.round(x * ratio)), py = Math.min(h - 1, Math.max(0, h - 1 - Math.round(y * ratio)));
     const number = this.drawing.seen(this.view(w, h), w, h, px, py, 1, 1)[0];
-    if (number === 0) {
-      this.drawing.picked = null;
-    } else {
-      const geom = (number - 1) % this.scene.geoms.length, env = Math.floor((number - 1) / this.scene.geoms.length);
-      this.drawing.picked = { env, geom, link: this.scene.geoms[geom].link };
-    }
+    if (number === 0) return null;
+    const geom = (number - 1) % this.scene.geoms.length, env = Math.floor((number - 1) / this.scene.geoms.length);
+    return { env, geom, link: this.scene.geoms[geom].link };
+  }
+
+  pick(x, y) {
+    this.drawing.picked = this.hit(x, y);
     this.followed = this.follow ? this.followPoint() : undefined;
     this.showPicked();
     this.changed = true;
@@ -313,7 +337,7 @@ class Page {
     const p = this.drawing.picked, panel = this.pickedPanel;
     panel.hidden = !p;
     if (!p) return;
-    const s = this.scene, link = s.links[p.link], g = s.geoms[p.geom], three = (v) => v.map((x) => x.toFixed(3)).join(' ');
+    const s = this.scene, link = s.links[p.link], g = s.geoms[p.geom], three = (v) => v.map((x) => (Math.abs(x) < 5e-4 ? 0 : x).toFixed(3)).join(' ');
     const rows = [['geom', g.name || `${g.shape} ${g.id}`], ['position (m)', three(s.pos(p.env, p.link))],
       ['rotation w x y z', three(s.quat(p.env, p.link))], ['mass (kg)', link.mass.toPrecision(4)]];
     if (this.contacts.length > 0) rows.push(['contact force (N)', this.forceOn(p.env, p.link).map((x) => x.toFixed(1)).join(' ')]);
@@ -328,6 +352,7 @@ class Page {
     let drag = null;
     this.canvas.addEventListener('pointerdown', (e) => {
       drag = { x: e.clientX, y: e.clientY, far: 0, pan: e.button !== 0 || e.shiftKey };
+      if (!drag.pan && this.live) drag.held = this.live.grab(e.clientX, e.clientY);
       if (e.isTrusted) this.canvas.setPointerCapture(e.pointerId);  // one that a script has made has no pointer
     });
     this.canvas.addEventListener('pointermove', (e) => {
@@ -337,6 +362,7 @@ class Page {
       drag.y = e.clientY;
       drag.far += Math.abs(dx) + Math.abs(dy);
       if (drag.far < 4) return;
+      if (drag.held) return drag.held.to(e.clientX, e.clientY);
       if (this.camera !== 'free') this.leaveCamera();
       if (drag.pan) this.free.pan(dx / this.canvas.clientHeight, dy / this.canvas.clientHeight);
       else this.free.orbit(dx * 0.008, dy * 0.008);
@@ -344,6 +370,7 @@ class Page {
     });
     this.canvas.addEventListener('pointerup', (e) => {
       if (drag && drag.far < 4) this.pick(e.clientX, e.clientY);
+      else if (drag && drag.held) drag.held.end();
       drag = null;
     });
     this.canvas.addEventListener('pointercancel', () => { drag = null; });
@@ -364,8 +391,8 @@ class Page {
 
   /** The free camera goes on from where a camera of the model stands. */
   leaveCamera() {
-    const c = this.scene.placeCamera(this.envsShown()[0], this.scene.cameras[Number(this.camera)]);
-    const pos = add(c.pos, [...this.place(this.envsShown()[0]), 0]);
+    const env = this.envsShown()[0], c = this.scene.placeCamera(env, this.scene.camerasOf(env)[Number(this.camera)]);
+    const pos = add(c.pos, [...this.place(env), 0]);
     this.free.distance = Math.max(0.1, dot(subtract(pos, this.scene.bounds(this.envsShown(), (e) => [...this.place(e), 0]).middle), c.back));
     this.free.target = subtract(pos, scaled(c.back, this.free.distance));
     this.free.turn = Math.atan2(c.back[1], c.back[0]);
@@ -406,6 +433,13 @@ class Live {
       return;
     }
     if (!page.scene) return;
+    if (kind === 5) {
+      const stream = new Blob([buffer.slice(4)]).stream().pipeThrough(new DecompressionStream('deflate'));
+      const doc = new PackedDocument(new Uint8Array(await new Response(stream).arrayBuffer()));
+      for (const l of doc.text.looks) page.scene.setLook(l.env, { ...l, geoms: doc.array(l.geoms) });
+      page.relook(doc.text.looks.map((l) => l.env));
+      return;
+    }
     const view = new DataView(buffer), s = page.scene, pose = new Float32Array(7);
     const three = (at) => [0, 1, 2].map((k) => view.getFloat32(at + 4 * k, true));
     const time = view.getFloat32(4, true), low = three(8), high = three(20), curves = view.getUint32(32, true);
@@ -448,12 +482,22 @@ class Live {
     if (m.kind === 'about') this.build(m);
     if (m.kind === 'state') this.state(m);
     if (m.kind === 'actors') this.act(m.actors);
+    if (m.kind === 'grabbed' && this.held) this.held.grabbed(m);
     if (m.kind === 'error' && this.status) this.status.textContent = m.text;
+  }
+
+  /** The picked body, if it is under the pointer while the scene stands and hangs on a joint that moves it; or nothing. */
+  grab(x, y) {
+    const page = this.page, picked = page.drawing.picked, hit = picked && !this.playing && this.clock ? page.hit(x, y) : null;
+    if (!hit || hit.env !== picked.env || hit.link !== picked.link) return null;
+    this.held = Held.of(this, hit, x, y);
+    return this.held;
   }
 
   build(m) {
     const page = this.page, bar = page.bar;
     this.names = m.curves;
+    this.movers = [...m.joints, ...m.floating.map((f) => ({ ...f, floats: true }))];
     page.curvesPanel.hidden = m.curves.length === 0;
     bar.hidden = false;
     bar.replaceChildren();

@@ -5,6 +5,7 @@ class SceneModel {
     Object.assign(this, doc.text);
     this.doc = doc;
     this.rest = doc.array(doc.text.poses);
+    this.looks = this.envs.map(() => null);  // of each environment what it has of its own (src/view/shown_looks.h)
     // Of each environment and link: x y z 0, w x y z. Two texels of the texture that the shaders read.
     this.pose = new Float32Array(8 * this.links.length * this.envs.length);
     for (let i = 0; i < this.rest.length / 7; ++i) {
@@ -12,6 +13,23 @@ class SceneModel {
       this.setPose(env, i % this.links.length, this.rest.subarray(7 * i, 7 * i + 7));
     }
   }
+
+  /** look: {geoms, lights, cameras}, or null for the model's own. True where that is another one than before. */
+  setLook(env, look) {
+    if (this.looks[env] === look) return false;
+    this.looks[env] = look;
+    return true;
+  }
+
+  /** A geom as an environment has it. */
+  geomOf(env, number) {
+    const g = this.geoms[number], look = this.looks[env];
+    if (!look) return g;
+    const v = look.geoms, at = 14 * number;
+    return { ...g, pos: v.slice(at, at + 3), quat: v.slice(at + 3, at + 7), size: v.slice(at + 7, at + 10), rgba: v.slice(at + 10, at + 14) };
+  }
+
+  camerasOf(env) { return this.looks[env] ? this.looks[env].cameras : this.cameras; }
 
   setPose(env, link, p) {
     const at = 8 * (env * this.links.length + link);
@@ -78,7 +96,7 @@ class SceneModel {
   placedLights(env, forward) {
     const out = [];
     if (this.headlight) out.push({ ...this.headlight, at: [0, 0, 0], way: forward });
-    for (const l of this.lights) {
+    for (const l of this.looks[env] ? this.looks[env].lights : this.lights) {
       let at, way;
       if (l.mount === 'track' || l.mount === 'trackcom') {
         at = add(l.mount === 'track' ? this.pos(env, l.link) : this.subtreeCom(env, l.link), l.pos0);

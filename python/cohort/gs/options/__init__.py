@@ -44,6 +44,11 @@ class RigidOptions(Options):
     friction_cone: _cone = _cone.pyramidal
     iterations: int | None = None
     tolerance: float | None = None
+    ls_iterations: int | None = None
+    ls_tolerance: float | None = None
+    noslip_iterations: int | None = None
+    noslip_tolerance: float | None = None
+    impratio: float | None = None
     constraint_timeconst: float | None = None
     max_contacts: int | None = None
     engine: str = "batched"
@@ -52,11 +57,11 @@ class RigidOptions(Options):
     _without_effect = frozenset({
         "max_collision_pairs", "multiplier_collision_broad_phase", "batch_links_info", "batch_joints_info", "batch_dofs_info",
         "enable_neutral_collision", "enable_adjacent_collision", "enable_torsional_friction", "enable_rolling_friction",
-        "ls_iterations", "ls_tolerance", "noslip_iterations", "noslip_tolerance", "sparse_solve", "use_gjk_collision",
+        "sparse_solve", "use_gjk_collision",
         "use_contact_island", "use_hibernation", "hibernation_thresh_vel", "hibernation_thresh_acc", "max_dynamic_constraints",
         "box_box_detection", "enable_multi_contact", "enable_mujoco_compatibility", "contact_resolution", "enable_contact_patch",
         "contact_pruning_tolerance", "max_iters_solver", "IK_max_targets", "ccd_algorithm", "prefer_parallel_linesearch",
-        "use_batch_camera", "disable_constraint", "contact_resolve_time", "impratio",
+        "use_batch_camera", "disable_constraint", "contact_resolve_time",
     })  # fmt: skip
 
     def _check(self) -> None:

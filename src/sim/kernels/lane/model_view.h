@@ -194,10 +194,23 @@ struct ActuatorRecord {
 struct DelayRecord {
   int sensor;  ///< 0: channel is a control, 1: of the sensor data
   int channel;
+  int halves;  ///< of a step behind its start, where it arrives: 0, for the later stages of RK4 1 and 2; these share rows
   int first_row, count;  ///< of the history: the value of the step before, then older ones
   int taps;              ///< how many of them count
   int lag[4];            ///< steps, 1: the step before
   float weight[4];
+};
+
+/// A sensor that is read once in a while, and may tell later. Its rows of the history: when it is due, ages of the last
+/// `count` readings, then these, the newest first; times and ages in steps, and less what they are at a reset, so that
+/// rows of zeros are a reset's.
+struct IntervalRecord {
+  int address, dim;  ///< in the sensor data
+  int first_row, count;
+  int interpolation;  ///< 0: the older one's, 1: linear, 2: cubic
+  float period;       ///< steps
+  float start;        ///< steps from the reading before a reset to it
+  float lag;          ///< steps, 0: none
 };
 
 /// Where a link of the file is: a frame fixed in a body (or in the world).
@@ -417,6 +430,9 @@ enum SensorKind : int {
   kSensorLimitPos,
   kSensorLimitVel,
   kSensorLimitForce,
+  kSensorDistance,
+  kSensorNormal,
+  kSensorFromTo,
 };
 
 enum ContactReduce : int { kReduceNone = 0, kReduceMinDist = 1, kReduceMaxForce = 2, kReduceNetForce = 3 };
@@ -442,6 +458,13 @@ struct SensorRecord {
   int reduce;       ///< Contact: ContactReduce
   int link;         ///< Rangefinder: geoms of this link do not count
   float image[4];   ///< CamProjection: pixels, focal lengths (the first negative) and centre
+  int first_distance, distance_count;  ///< Distance, Normal, FromTo: the pairs of geoms of which it tells the nearest
+};
+
+/// Two geoms of which a sensor tells how far apart they are, whether they may touch or not.
+struct DistanceRecord {
+  PairRecord pair;  ///< geoms, kernel and margin, the most that is told; the rest counts for contacts only
+  int swapped;      ///< the pair's first geom is the sensor's second
 };
 
 /// Mass that a sensor sums over: a whole body or the welded links of one that count.
@@ -515,12 +538,12 @@ struct ConstraintCount {
 struct ModelView {
   int nq, nv, nu, na, nmocap, nbody, njnt, nlink, nlimit, nfriction, nwrap, ntendon, nact, ngeom, npair, nrowdof, neq,
       npattern, nframe, nfluid, nsensor, nsensordata, npiece, nmatch, nray, nmesh, nheightfield, nfilegeom, nsegment,
-      nseparation, npairrun, nmuscle, ndelay;
+      nseparation, npairrun, nmuscle, ndelay, ninterval, ndistance;
   int row_space;  ///< environments with at most so many constraint rows are solved in row_space.h; an engine's choice
   int accelerations;     ///< some sensor needs the bodies' accelerations
   int keep_contacts;     ///< some sensor needs the contacts' places
-  int nhistory;          ///< rows of the delays' history
-  int delayed_sensors;   ///< some sensor tells later: sensors are read in every step
+  int nhistory;          ///< rows of the history of delays and intervals
+  int delayed_sensors;   ///< some sensor tells later or not always: sensors are read in every step
   int adhesion;          ///< some actuator pulls at contacts: actuators act when the contacts are known
   int tree_boxes;        ///< some run of pairs has a bound
   int varies;            ///< bits of Varies
@@ -549,6 +572,8 @@ struct ModelView {
   const ActuatorRecord* actuator;
   const MuscleRecord* muscle;
   const DelayRecord* delay;
+  const IntervalRecord* interval;
+  const DistanceRecord* distance;
   const GeomRecord* geom;
   const PairRecord* pair;
   const PairBoundRecord* pair_bound;

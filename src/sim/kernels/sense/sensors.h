@@ -3,6 +3,7 @@
 #pragma once
 #include "sim/kernels/constraint/response.h"
 #include "sim/kernels/sense/contact_sensors.h"
+#include "sim/kernels/sense/distance.h"
 #include "sim/kernels/sense/rays.h"
 #include "sim/kernels/sense/tendon_forces.h"
 #include "sim/kernels/smooth/frames.h"
@@ -235,17 +236,8 @@ COHORT_KERNEL void range(const ModelView& m, Workspace<L>& w, const SensorRecord
   for (int k = 0; k < m.nray; ++k) {
     const GeomRecord& geom = m.ray_geom[k];
     if (geom.link == s.link) continue;
-    FrameRecord f{};
-    f.body = geom.body;
-    for (int i = 0; i < 3; ++i) f.pos[i] = geom.pos[i];
-    for (int i = 0; i < 9; ++i) f.rot[i] = geom.rot[i];
     V at[3], turned[9], from[3], p[3], d[3];
-    if (m.varies & kVariesGeoms) {
-      own_geom_pose<L>(w, m.ngeom + k, geom.body, at, turned);
-    } else {
-      frame_pose<L>(w, f, at, turned);
-    }
-    reference_point<L>(m, w, geom.body, from);
+    geom_pose<L>(m, w, geom, m.ngeom + k, at, turned, from);
     for (int i = 0; i < 3; ++i) p[i] = (pos[i] - at[i]) + (origin[i] - from[i]), d[i] = rot[3 * i + 2];
     rotate_back(p, turned, p);
     rotate_back(d, turned, d);
@@ -470,6 +462,11 @@ COHORT_KERNEL void sensors(const ModelView& m, Workspace<L>& w, Constraints<L>& 
       case kSensorLimitForce:
         value[0] = limit_sensor<L>(m, w, c, s);
         break;
+      case kSensorDistance:
+      case kSensorNormal:
+      case kSensorFromTo:
+        distance_sensor<L>(m, w, c, s, out);
+        continue;
       case kSensorCamProjection:
         camera_projection<L>(m, w, s, value);
         break;

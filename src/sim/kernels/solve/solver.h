@@ -6,7 +6,8 @@
 ///
 /// Where single precision forces a difference: the line search ends when the slope has fallen to kSlopeTolerance of its
 /// start, or no more than that share of the improvement is left to gain, if MuJoCo's own tolerance lies below; costs
-/// enter as differences along the search only.
+/// enter as differences along the search only; Newton's method ends where its step is within the accelerations' own
+/// rounding (kRoundedStep), which masses of micrograms reach long before MuJoCo's tolerance.
 #pragma once
 #include "sim/kernels/constraint/rows.h"
 #include "sim/kernels/solve/block_space.h"
@@ -61,7 +62,7 @@ COHORT_KERNEL void start_solver(const ModelView& m, Workspace<L>& w, Constraints
     }
     return rows;
   };
-  const auto start_group = [&](int k, V* costs) {
+  const auto start_group = [&](int k, V* costs) COHORT_BODY {
     const Group& g = c.group[k];
     const auto piece = c.pool + g.at;
     const GroupLayout& l = g.layout;
@@ -158,6 +159,10 @@ COHORT_LANE typename L::V solver_scale(const ModelView& m, const Workspace<L>& w
     return solver_scale<L>(m, w);
   }
 }
+
+/// A step whose square, in the norm of the Hessian, is less than this share of the accelerations' in the norm of M
+/// changes nothing but rounding: the square of a float's epsilon, 1.2e-7.
+inline constexpr float kRoundedStep = 1.4e-14f;
 
 /// Directions of conjugate gradients are only conjugate after a line search this exact.
 inline constexpr float kConjugateSlopeTolerance = 1e-4f;
@@ -283,6 +288,7 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
   typename L::M live = lanes, moved = live;
   V improvement = zero;
   SearchLine<L> line;
+  const V free_energy = newton ? abs(dot_n<L>(nv, w.acc_smooth, w.smooth)) : zero;
   for (int iteration = 0;; ++iteration) {
     constraint_forces<L>(m, w, c, s, moved);
     if (iteration >= m.option.iterations) break;
@@ -303,8 +309,10 @@ COHORT_KERNEL void solve_in_accelerations(const ModelView& m, Workspace<L>& w, C
     }
     // Before the first search Newton's gradient must be small as well; CG looks at the duality gap then, and only then.
     if (newton || iteration == 0) {
-      auto done = dot_n<L>(nv, s.grad, s.precond) < tolerance / (half * scale);
+      const V decrement = dot_n<L>(nv, s.grad, s.precond);
+      auto done = decrement < tolerance / (half * scale);
       if (newton && iteration == 0) done = done & flat;
+      if (newton) done = done | (decrement < V(kRoundedStep) * (abs(dot_n<L>(nv, w.qacc, s.Ma)) + free_energy));
       live = live & flip(done);
       if (!any(live)) break;
       each<L>(nv, [&](int d) { s.search[d] = select(live, -s.precond[d], zero); });

@@ -1,9 +1,12 @@
-/// Vectors and rotations in double, for controllers.
+/// Vectors, matrices and rotations in double, on the host. Kernels have their own, which a device computes, too
+/// (sim/kernels/collide/convex/vectors.h, render/kernels/vector.h).
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 
-namespace cohort::tasks {
+namespace cohort {
 
 using Vec3 = std::array<double, 3>;
 using Mat3 = std::array<double, 9>;  ///< row-major
@@ -91,4 +94,4 @@ inline double wrapped(double angle, double period) {
   return std::remainder(angle, period);
 }
 
-}  // namespace cohort::tasks
+}  // namespace cohort
