@@ -11,12 +11,12 @@ import os
 from types import SimpleNamespace
 
 import torch
-from mjlab.envs.mdp import observations, rewards, terminations
+from mjlab.envs.mdp import metrics, observations, rewards, terminations
 from mjlab.tasks.cartpole import cartpole_env_cfg as cartpole
 from mjlab.tasks.manipulation.mdp import commands as lifting, observations as lift_observations, rewards as lift
 from mjlab.tasks.velocity.mdp import observations as velocity_observations
 from mjlab.sensor import TerrainHeightSensor
-from mjlab.tasks.velocity.mdp import rewards as velocity
+from mjlab.tasks.velocity.mdp import rewards as velocity, terminations as velocity_terminations
 from mjlab.utils.lab_api import math as lab
 
 ENVS, STEPS, DT = 16, 6, 0.02
@@ -35,6 +35,10 @@ def uniform(low, high, *shape):
 class Sensor(SimpleNamespace):
     def compute_first_contact(self, dt):
         return self.first_contact
+
+
+class Scene(dict):
+    """Entities and sensors by name; what lies around them is set on it."""
 
 
 class Heights(TerrainHeightSensor):
@@ -82,6 +86,8 @@ def main():
         s.update(shins())
     for s in states:
         s["cube_pos"] = uniform(-0.5, 0.5, ENVS, 3)
+    for s in states:
+        s["angular_momentum"] = uniform(-2, 2, ENVS, 3)
     swing = None
     expected = []
     air = torch.zeros(ENVS, 4)
@@ -201,6 +207,17 @@ def main():
         values["pole_angle_cos_sin"] = cartpole.pole_angle_cos_sin(env, hip)
         one = SimpleNamespace(scene=env.scene, action_manager=SimpleNamespace(action=actions[0][:, :1]))
         values["cartpole_smooth_reward"] = cartpole.cartpole_smooth_reward(one, knee, hip)
+        ground = SimpleNamespace(size=(0.5, 0.5), border_width=0.4)
+        around = Scene({**env.scene, "root_angmom": SimpleNamespace(data=s["angular_momentum"])})
+        around.env_origins = states[0]["qpos"][:, :3]
+        around.terrain = SimpleNamespace(
+            cfg=SimpleNamespace(terrain_type="generator", terrain_generator=ground), terrain_origins=torch.zeros(2, 2, 3)
+        )
+        there = SimpleNamespace(**{**vars(env), "scene": around}, episode_length_buf=torch.full((ENVS,), t))
+        values["angular_momentum_penalty"] = velocity.angular_momentum_penalty(there, "root_angmom")
+        values["mean_action_acc"] = metrics.mean_action_acc(env)
+        values["out_of_terrain_bounds"] = velocity_terminations.out_of_terrain_bounds(there, 0.3, every).float()
+        values["terrain_edge_reached"] = velocity_terminations.terrain_edge_reached(there, 0.95, every).float()
         params = dict(
             asset_cfg=every,
             command_name="twist",

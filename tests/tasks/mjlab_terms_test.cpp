@@ -18,7 +18,9 @@ constexpr int kEnvs = 16;
 
 constexpr const char* kTerms = R"yaml({
   "scene": {"robot": {"mjcf": "MODEL", "joint_pos": {".*_abduction": 0, ".*_hip": 0.8, ".*_knee": -1.5}},
-            "cube": {"box": [0.1, 0.1, 0.1]}},
+            "cube": {"box": [0.1, 0.1, 0.1]},
+            "ground": {"terrain": {"size": [0.5, 0.5], "num_rows": 2, "num_cols": 2, "border_width": 0.4,
+                                   "sub_terrains": [{"type": "flat"}]}}},
   "simulation": {"timestep": 0.005, "decimation": 4, "soft_joint_pos_limit_factor": 0.9},
   "actions": {"joint_pos": {}},
   "commands": {"twist": {"ranges": {"lin_vel_x": [-1, 1]}}},
@@ -44,6 +46,9 @@ constexpr const char* kTerms = R"yaml({
                                "bringing_std": 0.7},
     "bring_object_reward": {"object_name": "cube", "command_name": "twist", "std": 0.6},
     "joint_velocity_hinge_penalty": {"max_vel": 0.5}, "cartpole_smooth_reward": {"cart": "fl_knee", "hinge": "fl_hip"},
+    "angular_momentum_penalty": {"sensor_name": "root_angmom"}, "mean_action_acc": {},
+    "out_of_terrain_bounds": {"formula": "any(abs(base.position[:2]) > max(0, terrain_half_size - 0.3))"},
+    "terrain_edge_reached": {"formula": "step > 2 and any(abs(base.position[:2] - at_reset(base.position)[:2]) > 0.95 * patch_half_size)"},
     "bad_orientation": {"formula": "acos(-base.projected_gravity[2]) > 0.8"},
     "root_height_below_minimum": {"formula": "base.position[2] < 0.1"}}
 })yaml";
@@ -58,6 +63,7 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   for (const std::string& leg : std::vector<std::string>{"fl", "fr", "rl", "rr"})
     model.insert(model.find("<geom name=\"" + leg + "_foot\""),
                  "<site name=\"" + leg + "_sole\" pos=\"0.01 -0.02 -0.2\"/>");
+  model.insert(model.rfind("</mujoco>"), "<sensor><subtreeangmom name=\"root_angmom\" body=\"trunk\"/></sensor>");
   const std::string path = (folder.path() / "dog.xml").string();
   write_file_atomically(path, model);
   text.replace(text.find("MODEL"), 5, path);
@@ -119,6 +125,8 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   const std::size_t ranges[] = {remembered("commands.twist.lin_vel_x"), remembered("commands.twist.lin_vel_y"),
                                 remembered("commands.twist.ang_vel_z")};
 
+  const auto angular_momentum =
+      static_cast<std::size_t>(info.sensors[static_cast<std::size_t>(info.sensor("root_angmom"))].address);
   std::size_t compared = 0;
   for (std::size_t t = 0; t < fixture["states"].size(); ++t) {
     const nlohmann::json& state = fixture["states"][t];
@@ -130,6 +138,8 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
       for (std::size_t i = 0; i < qpos.size(); ++i) put(field(sim::Field::kQpos), i, env, qpos[i]);
       const std::vector<float> cube = row("cube_pos");
       for (std::size_t i = 0; i < 3; ++i) put(field(sim::Field::kQpos), qpos.size() + i, env, cube[i]);
+      const std::vector<float> momentum = row("angular_momentum");
+      for (std::size_t i = 0; i < 3; ++i) put(field(sim::Field::kSensors), angular_momentum + i, env, momentum[i]);
       for (std::size_t i = 0; i < qvel.size(); ++i) put(field(sim::Field::kQvel), i, env, qvel[i]);
       for (std::size_t i = 0; i < forces.size(); ++i) put(field(sim::Field::kQfrcActuator), i, env, forces[i]);
       for (std::size_t i = 0; i < action.size(); ++i) put({ArrayPlace::kAction}, i, env, action[i]);

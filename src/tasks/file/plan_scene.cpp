@@ -180,6 +180,9 @@ sim::Morph PlanReader::terrain_of(JsonSection& s) {
   const std::array<double, 3> friction = has_friction ? friction_of(s) : sim::Plane{}.friction;
   if (wrong_.size() > faults) return sim::Plane{};
   plan_.terrain = std::make_shared<const GeneratedTerrain>(generate_terrain(settings));
+  const GeneratedTerrain& ground = *plan_.terrain;
+  plan_.model.terrain_half_size = {ground.cell * (ground.cols - 1) / 2, ground.cell * (ground.rows - 1) / 2};
+  plan_.model.patch_half_size = {settings.size[0] / 2, settings.size[1] / 2};
   if (plan_.terrain->is_flat()) return sim::Plane{.friction = friction};
   sim::Terrain terrain = plan_.terrain->entity();
   terrain.friction = friction;

@@ -48,6 +48,8 @@ constexpr QuantityEntry kQuantities[] = {
     {"base.heading", "1", "rad", "direction of the base's x axis"},
     {"base.height", "1", "m", "of the base over the ground below it"},
     {"ground_height", "k", "m", "ground_height(x): of the ground below points (x, y, ...), in the world"},
+    {"terrain_half_size", "2", "m", "half the generated ground, with its border, along x and y; 1e9 without one"},
+    {"patch_half_size", "2", "m", "half a patch of it, likewise"},
     {"height_scan", "k", "m",
      "height_scan(size x, size y, resolution): base over the ground at a grid turned with its heading"},
     {"entity_position", "3", "m", "entity_position(\"NAME\"): as NAME.position"},
@@ -354,6 +356,12 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
   if (name == "control_period") return plain(), value = g_.constant(static_cast<float>(model_.control_period)), true;
   if (name == "last_step")
     return plain(), value = g_.compare(Op::kAtMost, g_.constant(static_cast<float>(model_.horizon)), step()), true;
+  if (name == "terrain_half_size" || name == "patch_half_size") {
+    plain();
+    const auto& half = name == "patch_half_size" ? model_.patch_half_size : model_.terrain_half_size;
+    value = g_.constant({static_cast<float>(half[0]), static_cast<float>(half[1])});
+    return true;
+  }
   if (name == "lifetime") {
     plain();
     const Expr memory = g_.memory("lifetime", 1, 1);

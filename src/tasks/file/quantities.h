@@ -57,6 +57,8 @@ struct TaskModel {
   double control_period = 0.02;    ///< s
   std::int64_t horizon = 0;        ///< control steps
   double soft_limit_factor = 1;    ///< share of the joints' ranges that is within soft limits
+  /// m along x and y, of the generated ground around the origin with its border, and of one of its patches.
+  std::array<double, 2> terrain_half_size{1e9, 1e9}, patch_half_size{1e9, 1e9};
 
   const Entity& of_robot() const { return entities[static_cast<std::size_t>(robot)]; }
   const Entity* find(const std::string& name) const;

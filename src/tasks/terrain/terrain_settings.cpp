@@ -207,9 +207,11 @@ void check_terrain(const TerrainSettings& t) {
                         s.proportion);
     sum += s.proportion;
     const double narrow = std::min(t.size[0], t.size[1]);
-    COHORT_THROW_UNLESS(s.border_width >= 0 && 2 * s.border_width + s.platform_width <= narrow && s.platform_width >= 0,
+    // Flat ground has no platform, and a file cannot say how wide it is.
+    const double platform = s.type == "flat" ? 0 : s.platform_width;
+    COHORT_THROW_UNLESS(s.border_width >= 0 && 2 * s.border_width + platform <= narrow && platform >= 0,
                         "{}: two borders of {} m and a platform of {} m do not fit a patch of {} m", at, s.border_width,
-                        s.platform_width, narrow);
+                        platform, narrow);
     COHORT_THROW_UNLESS(narrow - 2 * s.border_width >= 4 * cell,
                         "{}: four cells of {} m do not fit between two borders of {} m", at, cell, s.border_width);
     const auto ordered = [&](const char* name, const SubTerrain::Range& range, double least) {
