@@ -41,14 +41,16 @@ COHORT_LANE void contacts_of_distance(const ModelView& m, const Workspace<L>& w,
     narrow_phase(contacts, pair.kernel, pose, size1, size2, V(pair.margin));
     return take(contacts, pair.max_contacts, all);
   }
+  // The nearest points alone: corners of faces that nearly lie on each other are farther apart.
+  ModelView own = m;
+  own.option.deepest_only = 1;
   if (!own_sizes) {
-    const int count = queue_narrow_phase<L>(contacts, m, pair, pose, all, Separations{}, -1, c.search);
+    const int count = queue_narrow_phase<L>(contacts, own, pair, pose, all, Separations{}, -1, c.search);
     return take(contacts, count, all);
   }
   GeomRecord geoms[2] = {m.geom[pair.geom1], m.geom[pair.geom2]};
   PairRecord p = pair;
   p.geom1 = 0, p.geom2 = 1;
-  ModelView own = m;
   own.geom = geoms;
   const M as_model = has_models_size<L>(w, pair.geom1, geoms[0]) & has_models_size<L>(w, pair.geom2, geoms[1]);
   for (int lane = -1; lane < L::kWidth; ++lane) {
