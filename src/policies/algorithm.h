@@ -19,6 +19,7 @@
 #include "models/policy_network.h"
 #include "policies/memory_shapes.h"
 #include "policies/policy_settings.h"
+#include "weights/named_tensors.h"
 
 namespace cohort::data {
 class Dataset;
@@ -172,9 +173,11 @@ class Algorithm {
   /// Its own fields of config.json as settings. Throws Error naming the field that cannot be honoured.
   virtual void read_lerobot(const LeRobotPolicy&, PolicySettings&) const {}
   virtual void write_lerobot(const PolicySettings&, LeRobotPolicy&) const {}
-  /// LeRobot's name of a weight, and ours of one of LeRobot's.
-  virtual std::string lerobot_weight(const std::string& own) const { return own; }
-  virtual std::string weight_of_lerobot(const std::string& theirs) const { return theirs; }
+  /// Our weights as LeRobot has them, and LeRobot's as we have them. Throws Error naming a weight that has no counterpart.
+  virtual weights::NamedTensors lerobot_weights(const PolicySettings&, weights::NamedTensors own) const { return own; }
+  virtual weights::NamedTensors weights_of_lerobot(const PolicySettings&, weights::NamedTensors theirs) const {
+    return theirs;
+  }
 
   // Command line
 

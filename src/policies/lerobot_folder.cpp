@@ -463,8 +463,13 @@ weights::CheckpointContent read_lerobot_folder(const fs::path& folder) {
   configuration["job"] = "policy";
   content.state.configuration = configuration.dump();
   content.dataset_statistics = data::to_json(statistics).dump();
-  for (auto& [name, tensor] : weights::read_safetensors(folder / kWeights).tensors)
-    content.model.emplace_back(algorithm.weight_of_lerobot(name), tensor);
+  const std::string weights_file = (folder / kWeights).string();
+  try {
+    content.model = algorithm.weights_of_lerobot(s.model, weights::read_safetensors(weights_file).tensors);
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    throw Error(text.find(weights_file) == std::string::npos ? format("{}: {}", weights_file, text) : text);
+  }
   return content;
 }
 
@@ -596,10 +601,9 @@ std::vector<std::string> write_lerobot_folder(const weights::CheckpointContent& 
   for (const char* name : {"data", "model"}) own[name] = configuration.at(name);
   own["environment_state"] = policy.environment_state;
 
+  const weights::NamedTensors weights =
+      algorithm.lerobot_weights(s.model, checkpoint.ema.empty() ? checkpoint.model : checkpoint.ema);
   fs::create_directories(folder);
-  weights::NamedTensors weights;
-  for (const auto& [name, tensor] : checkpoint.ema.empty() ? checkpoint.model : checkpoint.ema)
-    weights.emplace_back(algorithm.lerobot_weight(name), tensor);
   weights::write_safetensors(folder / kWeights, weights, {{"format", "pt"}});
   weights::write_safetensors(folder / state_before, before);
   weights::write_safetensors(folder / state_after, after);

@@ -34,6 +34,9 @@ void describe(config::Fields& fields, PolicySettings& s) {
     fields.section("core", [&] { models::describe(fields, s.images.core); });
     fields.section("color", [&] { models::describe(fields, s.images.color); });
     fields.section("crop", [&] { models::describe(fields, s.images.crop); });
+    fields.add("image_mean", s.images.image_mean,
+               "of colours in [0, 1]: three numbers, or three per camera; empty: as they are");
+    fields.add("image_std", s.images.image_std, "their standard deviation, likewise");
     fields.add("combine", s.images.combine, "the DROID package's MLP over the joined vector");
     fields.add("channels_last", s.images.channels_last, "memory format of images and their weights");
   });

@@ -100,6 +100,17 @@ void check(const ObservationEncoderSettings& settings) {
     }
     if (settings.crop.enabled) check(settings.crop, o.shape[1], o.shape[2]);
   }
+  const auto cameras = static_cast<std::size_t>(std::count_if(
+      settings.observations.begin(), settings.observations.end(), [](const auto& o) { return o.is_camera(); }));
+  if (cameras == 0) return;
+  COHORT_THROW_UNLESS(settings.image_mean.size() == settings.image_std.size(),
+                      "image_mean has {} numbers and image_std {}, but both are of the same colours",
+                      settings.image_mean.size(), settings.image_std.size());
+  COHORT_THROW_UNLESS(
+      settings.image_mean.empty() || settings.image_mean.size() == 3 || settings.image_mean.size() == 3 * cameras,
+      "image_mean has {} numbers, but must have 3, or 3 for each of {} cameras", settings.image_mean.size(), cameras);
+  for (const double std : settings.image_std)
+    COHORT_THROW_UNLESS(std > 0, "image_std holds {}, but must be positive", std);
 }
 
 ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : settings_(std::move(settings)) {
@@ -139,7 +150,10 @@ ObservationEncoder::ObservationEncoder(ObservationEncoderSettings settings) : se
 at::Tensor ObservationEncoder::randomized(const at::Tensor& images, int camera, std::int64_t frames) const {
   const ColorRandomizerSettings& color = settings_.color;
   const CropRandomizerSettings& crops = settings_.crop;
-  if (!is_training()) return crops.enabled ? center_crop(images, crops.crop_height, crops.crop_width) : images;
+  const auto centred = [&crops](const at::Tensor& all) {
+    return center_crop(all, crops.crop_height, crops.crop_width, crops.half_to_even);
+  };
+  if (!is_training()) return crops.enabled ? centred(images) : images;
   if (!color.enabled && !crops.enabled) return images;
   const std::int64_t samples = images.size(0) / frames;
   const auto keys = [samples, camera](const RandomContext& context, std::int64_t frames_per_sample) {
@@ -156,6 +170,7 @@ at::Tensor ObservationEncoder::randomized(const at::Tensor& images, int camera, 
                            draw_color_jitter(color, keys(random_context(), frames)));
     frames *= color.num_samples;
   }
+  if (crops.enabled && !crops.random) return centred(x);
   if (crops.enabled) {
     const at::Tensor corners =
         host_values(x.device(), [=, height = x.size(2), width = x.size(3)](const RandomContext& context) {
@@ -164,6 +179,17 @@ at::Tensor ObservationEncoder::randomized(const at::Tensor& images, int camera, 
     x = crop(x.repeat_interleave(crops.num_crops, 0), corners, crops.crop_height, crops.crop_width);
   }
   return x;
+}
+
+at::Tensor ObservationEncoder::normalized(const at::Tensor& images, int camera) const {
+  if (settings_.image_mean.empty()) return images;
+  const auto of = [&](const std::vector<double>& all) {
+    const std::size_t first = all.size() == 3 ? 0 : 3 * static_cast<std::size_t>(camera);
+    at::Tensor colours = at::empty({3, 1, 1}, at::kFloat);
+    for (std::size_t i = 0; i < 3; ++i) colours.mutable_data_ptr<float>()[i] = static_cast<float>(all[first + i]);
+    return colours.to(images.device());
+  };
+  return (images - of(settings_.image_mean)) / of(settings_.image_std);
 }
 
 at::Tensor ObservationEncoder::forward(const Observations& observations, std::int64_t frames) const {
@@ -188,8 +214,9 @@ at::Tensor ObservationEncoder::forward(const Observations& observations, std::in
     const at::NoGradGuard no_grad;
     // Bytes come with colours last: without this their memory format would decide.
     const at::Tensor images =
-        randomized(images_of(o, x, frames), camera++, frames)
+        normalized(randomized(images_of(o, x, frames), camera, frames), camera)
             .contiguous(settings_.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+    ++camera;
     const VisualCore& core = *cores_.at(o.name);
     // One pass for all cameras of an encoder. Batch norm would see them together then, which the reference's does not.
     auto batch = std::find_if(batches.begin(), batches.end(), [&](const ImageBatch& b) { return b.core == &core; });

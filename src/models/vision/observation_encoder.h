@@ -35,6 +35,9 @@ struct ObservationEncoderSettings {
   VisualCoreSettings core;                        ///< of every camera
   ColorRandomizerSettings color;                  ///< before the crop
   CropRandomizerSettings crop;
+  /// Of the pictures' colours in [0, 1], by which they are normalised behind the randomizers: three numbers, or three for
+  /// each camera. Empty: colours stay as they are.
+  std::vector<double> image_mean, image_std;
   /// The DROID fork's: an MLP of 1024, 512 and 512 units over the joined vector. robomimic has none.
   bool combine = false;
   bool channels_last = false;  ///< memory format of images and image weights: faster on tensor cores
@@ -63,6 +66,7 @@ class ObservationEncoder : public torch::nn::Module {
 
  private:
   at::Tensor randomized(const at::Tensor& images, int camera, std::int64_t frames) const;
+  at::Tensor normalized(const at::Tensor& images, int camera) const;
 
   ObservationEncoderSettings settings_;
   std::map<std::string, std::shared_ptr<VisualCore>> cores_;  // by camera

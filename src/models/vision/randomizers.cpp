@@ -93,6 +93,9 @@ void describe(config::Fields& fields, CropRandomizerSettings& s) {
   fields.add("crop_height", s.crop_height, "pixels");
   fields.add("crop_width", s.crop_width, "pixels");
   fields.add("num_crops", s.num_crops, "crops per image, whose features are averaged");
+  fields.add("random", s.random, "crop at random while training; false: at the centre then, too");
+  fields.add("half_to_even", s.half_to_even,
+             "round half a pixel of the centre's corner to the even one, as torchvision does; false: down");
 }
 
 void check(const ColorRandomizerSettings& s) {
@@ -176,9 +179,12 @@ at::Tensor crop(const at::Tensor& images, const at::Tensor& corners, std::int64_
                        TensorIndex(columns.view({-1, 1, 1, crop_width}))});
 }
 
-at::Tensor center_crop(const at::Tensor& images, std::int64_t crop_height, std::int64_t crop_width) {
-  return images.narrow(2, (images.size(2) - crop_height) / 2, crop_height)
-      .narrow(3, (images.size(3) - crop_width) / 2, crop_width);
+at::Tensor center_crop(const at::Tensor& images, std::int64_t crop_height, std::int64_t crop_width, bool half_to_even) {
+  const auto corner = [half_to_even](std::int64_t spare) {
+    return spare / 2 + (half_to_even && spare % 4 == 3 ? 1 : 0);
+  };
+  return images.narrow(2, corner(images.size(2) - crop_height), crop_height)
+      .narrow(3, corner(images.size(3) - crop_width), crop_width);
 }
 
 }  // namespace cohort::models

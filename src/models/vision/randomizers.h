@@ -24,6 +24,10 @@ struct CropRandomizerSettings {
   int crop_height = 116;  ///< pixels
   int crop_width = 116;   ///< pixels
   int num_crops = 1;      ///< crops per image; their features are averaged
+  bool random = true;     ///< at random while training; else at the centre then, too
+  /// A half pixel of the centre's corner is rounded to the even pixel, as torchvision's CenterCrop does; else down, as
+  /// robomimic does.
+  bool half_to_even = false;
 };
 
 void describe(config::Fields& fields, ColorRandomizerSettings& settings);
@@ -56,6 +60,7 @@ at::Tensor draw_crop_corners(const CropRandomizerSettings& settings, const Image
                              std::int64_t width);
 /// Crops (N, C, crop_height, crop_width) of images (N, C, H, W).
 at::Tensor crop(const at::Tensor& images, const at::Tensor& corners, std::int64_t crop_height, std::int64_t crop_width);
-at::Tensor center_crop(const at::Tensor& images, std::int64_t crop_height, std::int64_t crop_width);
+at::Tensor center_crop(const at::Tensor& images, std::int64_t crop_height, std::int64_t crop_width,
+                       bool half_to_even = false);
 
 }  // namespace cohort::models

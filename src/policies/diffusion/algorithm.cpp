@@ -71,8 +71,12 @@ class DiffusionAlgorithm final : public Algorithm {
   void write_lerobot(const PolicySettings& s, LeRobotPolicy& policy) const override {
     write_lerobot_diffusion(s, policy);
   }
-  std::string lerobot_weight(const std::string& own) const override { return lerobot_unet_weight(own); }
-  std::string weight_of_lerobot(const std::string& theirs) const override { return own_unet_weight(theirs); }
+  weights::NamedTensors lerobot_weights(const PolicySettings& s, weights::NamedTensors own) const override {
+    return lerobot_diffusion_weights(s, std::move(own));
+  }
+  weights::NamedTensors weights_of_lerobot(const PolicySettings& s, weights::NamedTensors theirs) const override {
+    return own_diffusion_weights(s, std::move(theirs));
+  }
 
   std::vector<std::string> other_names() const override {
     return {"diffusion", "diffusionpolicy", "dp", "unet", "diffusionunet"};

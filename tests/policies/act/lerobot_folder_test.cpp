@@ -1,11 +1,14 @@
 // LeRobot's folders, read and written: beside one that lerobot 0.6.1 wrote (make_act_fixtures.py).
 #include "policies/lerobot_folder.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <torch/nn/module.h>
@@ -17,7 +20,9 @@
 #include "core/message_of.h"
 #include "models/fixture.h"
 #include "models/formula.h"
+#include "models/random_context.h"
 #include "policies/act/act_policy.h"
+#include "policies/diffusion/diffusion_policy.h"
 #include "policies/policy_settings.h"
 #include "policies/trained_policy.h"
 #include "support/fresh_folder.h"
@@ -161,8 +166,132 @@ TEST(LeRobotFolder, OfADiffusionPolicyGivesTheActionsThatLeRobotGivesAndIsWritte
   EXPECT_NE(message_of([&] {
               write_lerobot_folder(read_lerobot_folder(theirs / "folder"), "run", folder / "other",
                                    {.environment_state = {"observation.state"}});
-            }).find("the environment's state must stand behind the robot's"),
+            }).find("train with model.first_observations=[observation.environment_state,observation.state]"),
             std::string::npos);
+}
+
+/// A folder as make_lerobot_fixtures.py had it, its weights made by the formula from LeRobot's names and shapes.
+fs::path folder_with_pictures(const std::string& name, const nlohmann::ordered_json& shapes) {
+  const fs::path folder = test::fresh_folder("lerobot_" + name);
+  fs::copy(fs::path(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot") / name, folder,
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  weights::NamedTensors tensors;
+  for (const auto& [weight, extents] : shapes.items()) {
+    const auto shape = extents.get<std::vector<std::int64_t>>();
+    const bool grid = weight.ends_with("pos_grid"), count = weight.ends_with("num_batches_tracked");
+    if (grid) {  // two by two pixels: x of each, and its y
+      tensors.emplace_back(weight, torch::tensor({-1.f, -1.f, 1.f, -1.f, -1.f, 1.f, 1.f, 1.f}).view({4, 2}));
+    } else if (count) {
+      tensors.emplace_back(weight, torch::zeros({}, at::kLong));
+    } else if (shape.size() >= 2) {
+      const double fan_in = static_cast<double>(c10::multiply_integers(shape)) / static_cast<double>(shape[0]);
+      tensors.emplace_back(weight, formula(weight, shape, std::sqrt(3.0 / fan_in)));
+    } else {
+      const bool about_one = weight.ends_with("weight") || weight.ends_with("running_var");
+      tensors.emplace_back(weight, formula(weight, shape, 0.1) + (about_one ? 1 : 0));
+    }
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors);
+  return folder;
+}
+
+/// Compares the actions of a folder of make_lerobot_fixtures.py with LeRobot's.
+void expect_actions(const fs::path& folder, const nlohmann::ordered_json& answers, const std::vector<int>& size,
+                    bool environment) {
+  TrainedPolicy policy(folder, {.seed = 0, .exact = false});
+  for (int i = 0; i < 2; ++i) {
+    const std::string number = " " + std::to_string(i);
+    std::vector<float> frame = numbers(3 * formula("state" + number, {kState}));
+    if (environment) {
+      const std::vector<float> more = numbers(formula("environment" + number, {kEnvironment}));
+      frame.insert(frame.end(), more.begin(), more.end());
+    }
+    std::vector<at::Tensor> pictures;
+    for (const char* camera : {"front", "wrist"})
+      pictures.push_back(
+          (formula(std::string("observation.images.") + camera + number, {3, size[0], size[1]}) * 127 + 128)
+              .to(at::kByte)
+              .permute({1, 2, 0})
+              .contiguous()
+              .unsqueeze(0));
+    std::vector<ArrayView> views;
+    for (at::Tensor& picture : pictures)
+      views.push_back(make_view(picture.mutable_data_ptr<std::uint8_t>(), {1, size[0], size[1], 3}));
+    policy.begin(0);
+    const std::vector<float> rows = policy.act_ahead({0}, {.low_dim = frame, .images = views});
+    EXPECT_LE(models::relative_difference(torch::tensor(rows), tensor_of(answers[static_cast<std::size_t>(i)]), 1.0),
+              1e-5)
+        << folder << " " << i;
+  }
+}
+
+TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesGivesTheActionsThatLeRobotGivesAndIsWrittenAgain) {
+  const auto facts = parse_ordered_json(read_file(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot/pictures.json"));
+  const std::vector<std::string> fields{"vision_backbone",
+                                        "crop_shape",
+                                        "crop_is_random",
+                                        "use_group_norm",
+                                        "spatial_softmax_num_keypoints",
+                                        "use_separate_rgb_encoder_per_camera"};
+  for (const auto& [name, size, environment] : {std::tuple{"pictures_apart", std::vector<int>{47, 45}, true},
+                                                std::tuple{"pictures_shared", std::vector<int>{40, 36}, false}}) {
+    const fs::path theirs = folder_with_pictures(name, facts.at(name).at("weights"));
+    expect_actions(theirs, facts.at(name).at("actions"), size, environment);
+    const fs::path ours = test::fresh_folder(std::string("lerobot_again_") + name);
+    const std::vector<std::string> of_environment{"observation.environment_state"};
+    write_lerobot_folder(read_lerobot_folder(theirs), "theirs", ours,
+                         {.environment_state = environment ? of_environment : std::vector<std::string>()});
+    expect_actions(ours, facts.at(name).at("actions"), size, environment);
+    const auto written = parse_ordered_json(read_file(ours / "config.json")),
+               read = parse_ordered_json(read_file(theirs / "config.json"));
+    for (const std::string& field : fields) EXPECT_EQ(written.at(field), read.at(field)) << name << " " << field;
+    std::map<std::string, at::Tensor> again;
+    for (const auto& [weight, tensor] : weights::read_safetensors(ours / "model.safetensors").tensors)
+      again.emplace(weight, tensor);
+    const weights::NamedTensors tensors = weights::read_safetensors(theirs / "model.safetensors").tensors;
+    EXPECT_EQ(again.size(), tensors.size());
+    for (const auto& [weight, tensor] : tensors) {
+      ASSERT_TRUE(again.contains(weight)) << weight;
+      EXPECT_TRUE(at::equal(again.at(weight), tensor)) << weight;
+    }
+  }
+}
+
+TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesIsRefusedByTheFieldThatDoesNotFit) {
+  const auto facts = parse_ordered_json(read_file(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot/pictures.json"));
+  const fs::path folder = folder_with_pictures("pictures_shared", facts.at("pictures_shared").at("weights"));
+  const auto refused = [&](const char* field, const nlohmann::ordered_json& value) {
+    const std::string before = read_file(folder / "config.json");
+    edit_json(folder / "config.json", [&](auto& json) { json[field] = value; });
+    const std::string text = message_of([&] { read_lerobot_folder(folder); });
+    std::ofstream(folder / "config.json") << before;
+    return text;
+  };
+  EXPECT_THAT(refused("resize_shape", {32, 32}), testing::HasSubstr("resize_shape = [32,32] is not done here"));
+  EXPECT_THAT(refused("vision_backbone", "resnet101"),
+              testing::HasSubstr("vision_backbone = \"resnet101\"; known are"));
+  EXPECT_THAT(refused("crop_shape", 7), testing::HasSubstr("crop_shape = 7"));
+  EXPECT_THAT(refused("crop_shape", {50, 50}), testing::HasSubstr("crop_height = 50"));
+  EXPECT_THAT(refused("use_separate_rgb_encoder_per_camera", true),
+              testing::HasSubstr("model.safetensors: holds diffusion.rgb_encoder.backbone"));
+  EXPECT_THAT(refused("n_action_steps", 9), testing::HasSubstr("prediction_horizon = 8"));
+  // Networks that LeRobot has not.
+  const auto not_written = [&](const std::function<void(nlohmann::ordered_json&)>& edit) {
+    weights::CheckpointContent content = read_lerobot_folder(folder);
+    auto configuration = parse_ordered_json(content.state.configuration);
+    edit(configuration.at("model"));
+    content.state.configuration = configuration.dump();
+    return message_of([&] { write_lerobot_folder(content, "run", folder / "other"); });
+  };
+  EXPECT_THAT(not_written([](auto& model) { model["images"]["core"]["feature_dimension"] = 64; }),
+              testing::HasSubstr("model.images.core.pool_kwargs.num_kp=6 model.images.core.feature_dimension=12"));
+  EXPECT_THAT(not_written([](auto& model) {
+                model["images"]["crop"] = {{"enabled", true}, {"crop_height", 33}, {"crop_width", 34}};
+              }),
+              testing::HasSubstr("train with model.images.crop.half_to_even=true"));
+  EXPECT_THAT(not_written([](auto& model) { model["first_observations"] = {"observation.images.front"}; }),
+              testing::HasSubstr("train with model.first_observations=[observation.state,observation.images.front,"
+                                 "observation.images.wrist]"));
 }
 
 TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
@@ -283,6 +412,124 @@ TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
             std::string::npos);
   edit_json(folder / "cohort.json", [](auto& own) { own["model"]["low_dim_widths"] = {3, 2, 2}; });
   EXPECT_NE(message_of([&] { read_lerobot_folder(folder); }).find("is no vector of 4 numbers"), std::string::npos);
+}
+
+/// A small policy of the task pick-and-place.
+PolicySettings of_pick_and_place(const std::string& algorithm, bool pictures) {
+  PolicySettings model;
+  model.algorithm = algorithm;
+  model.low_dim = {"robot", "things"};
+  model.low_dim_widths = {6, 11};
+  if (pictures) {
+    model.rgb = {"front", "wrist"};
+    model.low_dim.pop_back(), model.low_dim_widths.pop_back();
+  }
+  model.image_size = {64, 64};
+  model.action_width = 5;
+  model.action_widths = {5};
+  model.recorded.size = model.image_size;
+  model.images.core = {
+      .backbone_class = "ResNet18Conv", .pool_class = "SpatialSoftmax", .pool = {.num_kp = 8}, .feature_dimension = 16};
+  auto& act = model.of<models::ActSettings>();
+  act.chunk_size = 6;
+  act.n_action_steps = 3;
+  if (!pictures) act.environment_state = {"things"};
+  act.dim_model = act.dim_feedforward = 16;
+  act.n_heads = 2;
+  auto& diffusion = model.of<models::DiffusionPolicySettings>();
+  diffusion.unet.down_dims = {16, 32};
+  diffusion.unet.diffusion_step_embed_dim = 16;
+  diffusion.sampler.kind = "ddim";
+  diffusion.sampler.num_inference_timesteps = 2;
+  for (std::size_t i = 0; i < model.low_dim.size(); ++i) {
+    model.recorded_fields.names.push_back(model.low_dim[i]);
+    model.recorded_fields.widths.push_back(model.low_dim_widths[i]);
+  }
+  model.recorded_fields.names.emplace_back("action");
+  model.recorded_fields.widths.push_back(5);
+  model.recorded_fields.elements.resize(model.recorded_fields.names.size());
+  return model;
+}
+
+/// Its checkpoint with random weights.
+weights::CheckpointContent checkpoint_of(PolicySettings model) {
+  const auto network = make_policy(model, 1);
+  config::Fields fields;
+  fields.section("model", [&] { describe(fields, model); });
+  nlohmann::ordered_json configuration = fields.to_json();
+  configuration["data"] = {{"proprio", model.low_dim},
+                           {"actions", {"action"}},
+                           {"images", model.rgb},
+                           {"image_transforms", {"resize(64, 64)"}},
+                           {"proprio_normalization", {"normal"}},
+                           {"action_normalization", {"bounds"}}};
+  const auto of = [](std::size_t width) {
+    nlohmann::ordered_json one;
+    for (const char* name : {"mean", "std", "min", "max", "q01", "q99"})
+      one[name] = std::vector<double>(width, name[0] == 's'                                             ? 0.5
+                                             : name == std::string("min") || name == std::string("q01") ? -1.0
+                                                                                                        : 1.0);
+    return one;
+  };
+  nlohmann::ordered_json statistics;
+  statistics["action"] = of(5);
+  statistics["proprio"] = of(model.rgb.empty() ? 17 : 6);
+  statistics["num_transitions"] = statistics["num_trajectories"] = 1;
+  weights::CheckpointContent content;
+  content.state.configuration = configuration.dump();
+  content.dataset_statistics = statistics.dump();
+  for (const auto& [name, tensor] : models::state_of(*network)) content.model.emplace_back(name, tensor);
+  return content;
+}
+
+TEST(LeRobotFolder, ADiffusionPolicysPictureEncoderOfLeRobotsLearns) {
+  for (const bool shared : {false, true}) {
+    PolicySettings model = of_pick_and_place("diffusion_policy", true);
+    model.images.core.norm = shared ? "batch" : "group";
+    model.shared_cameras = shared ? "r" : "";
+    model.images.crop = {.enabled = true, .crop_height = 57, .crop_width = 60, .random = !shared, .half_to_even = true};
+    model.images.image_mean = {0.4, 0.5, 0.6}, model.images.image_std = {0.2, 0.2, 0.3};
+    const auto network = make_policy(model, 1);
+    const models::Observations seen{{"robot", formula("robot", {2, 2, 6})},
+                                    {"front", (formula("front", {2, 2, 64, 64, 3}) * 127 + 128).to(at::kByte)},
+                                    {"wrist", (formula("wrist", {2, 2, 64, 64, 3}) * 127 + 128).to(at::kByte)}};
+    const models::RandomContextGuard guard({.seed = 1, .step = 1, .sample_ids = torch::tensor({3, 4}, at::kLong)});
+    const at::Tensor loss = network->loss(seen, formula("action", {2, 16, 5}));
+    EXPECT_TRUE(std::isfinite(loss.item<double>()));
+    loss.backward();
+    for (const auto& parameter : network->named_parameters())
+      EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0) << parameter.key();
+    const fs::path folder = test::fresh_folder(shared ? "lerobot_learns_shared" : "lerobot_learns_apart");
+    write_lerobot_folder(checkpoint_of(model), "run", folder);
+    const auto config = parse_ordered_json(read_file(folder / "config.json"));
+    EXPECT_EQ(config.at("crop_shape"), nlohmann::ordered_json({57, 60}));
+    EXPECT_EQ(config.at("crop_is_random"), !shared);
+    EXPECT_EQ(config.at("use_separate_rgb_encoder_per_camera"), !shared);
+    EXPECT_EQ(TrainedPolicy(folder).action_width(), 5);
+  }
+}
+
+TEST(LeRobotFolder, PlaysInLeRobotsOwnEvaluationLoop) {
+  const char* python = std::getenv("COHORT_LEROBOT_PYTHON");
+  if (python == nullptr)
+    GTEST_SKIP() << "set COHORT_LEROBOT_PYTHON to a Python with lerobot (tests/data/lerobot_venv), and PYTHONPATH to "
+                    "build/release/python";
+  for (const std::string algorithm : {"act", "diffusion_policy"}) {
+    for (const bool pictures : {false, true}) {
+      const fs::path folder = test::fresh_folder("lerobot_plays_" + algorithm + (pictures ? "_pictures" : ""));
+      write_lerobot_folder(
+          checkpoint_of(of_pick_and_place(algorithm, pictures)), "run", folder,
+          {.environment_state = pictures ? std::vector<std::string>() : std::vector<std::string>{"things"}});
+      const std::string command =
+          format("OMP_NUM_THREADS=1 {} {}/tests/policies/play_in_lerobot.py {} pick-and-place 2 > {}/played.txt",
+                 python, COHORT_SOURCE_DIR, folder.string(), folder.string());
+      ASSERT_EQ(std::system(command.c_str()), 0) << command;
+      const std::string printed = read_file(folder / "played.txt");
+      const auto played = parse_ordered_json(printed.substr(printed.rfind('{')));
+      EXPECT_EQ(played.at("episodes"), 2) << algorithm;
+      EXPECT_LT(played.at("reward").get<double>(), 0) << algorithm;  // minus distances, summed over an episode
+    }
+  }
 }
 
 TEST(LeRobotFolder, WhatDoesNotFitIsRefusedByName) {
