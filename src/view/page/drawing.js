@@ -434,8 +434,12 @@ class Drawing {
     this.drawGroups(this.colours, this.groups.filter((g) => !g.clear));
     this.drawHaze(view);
     this.uniforms(this.colours, view);
-    this.drawGroups(this.colours, this.groups.filter((g) => g.plane && this.isBehind(g, view)), true);
-    this.drawGroups(this.colours, this.groups.filter((g) => g.clear));
+    // What is blended is drawn twice, as MuJoCo does: near to far, and far to near.
+    const behind = this.groups.filter((g) => g.plane && this.isBehind(g, view)), clear = this.groups.filter((g) => g.clear);
+    this.drawGroups(this.colours, [...clear].reverse());
+    this.drawGroups(this.colours, behind, true);
+    this.drawGroups(this.colours, behind, true);
+    this.drawGroups(this.colours, clear);
     this.drawMarks();
   }
 
