@@ -70,12 +70,21 @@ constexpr std::array kWithoutEffect{
     Reason{"dataset.video_backend", "videos are read by FFmpeg's libraries"},
     Reason{"dataset.return_uint8", "pictures travel as bytes"},
     Reason{"dataset.revision", "the folder of the data is what it is"},
+    Reason{"dataset.repo_type", "the folder of the data is what it is"},
+    Reason{"policy.pretrained_revision", "the folder of a policy is what it is"},
     Reason{"prefetch_factor", "loader.workers and the batches in flight say it"},
     Reason{"persistent_workers", "workers are threads, and stay"},
     Reason{"dataloader_multiprocessing_context", "workers are threads"},
     Reason{"env_eval_freq", "rollout.enabled=true rollout.task=TASK plays the policy with every validation"},
     Reason{"max_eval_samples", "all held-out windows count"}};
 constexpr std::array kRefused{
+    Reason{"reward_model", "policies learn from demonstrations here, and reward models not"},
+    Reason{"checkpoint_path", "go on with a run by resume=RUN"},
+    Reason{"dataset.depth_output_unit", "ACT sees colours, and no depth"},
+    Reason{"policy.input_features", "data.proprio and data.images name what it sees"},
+    Reason{"policy.output_features", "data.actions names what it gives"},
+    Reason{"policy.pretrained_path", "begin with a policy's folder by --policy.path=FOLDER"},
+    Reason{"policy.normalization_mapping", "data.proprio_normalization and data.action_normalization say it"},
     Reason{"dataset.episodes", "name them with data.splits=train[:90%] or train[10:50]"},
     Reason{"dataset.image_transforms", "name transforms of training pictures with data.image_transforms=[...]"},
     Reason{"env", "name a task of ours: rollout.enabled=true rollout.task=TASK"},
@@ -86,11 +95,13 @@ constexpr std::array kRefused{
     Reason{"sample_weighting", "data.weights weighs whole sets"},
     Reason{"rename_map", "data.names says what single sets call otherwise"},
     Reason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
-constexpr std::array<std::string_view, 18> kSpecial{"policy.type",
+constexpr std::array<std::string_view, 20> kSpecial{"policy.type",
                                                     "policy.path",
                                                     "policy.device",
                                                     "policy.use_amp",
                                                     "policy.pretrained_backbone_weights",
+                                                    "policy.use_peft",
+                                                    "policy.replace_final_stride_with_dilation",
                                                     "policy.n_obs_steps",
                                                     "dataset.root",
                                                     "dataset.repo_id",
@@ -182,6 +193,10 @@ class Reader {
         refuse(flag, value,
                "nothing is downloaded; name torchvision's weights as a file, model.backbone_weights=FILE "
                "(docs/guide/policies.md), or null");
+    } else if (flag == "policy.use_peft") {
+      if (is_true(value)) refuse(flag, value, "all weights are trained here");
+    } else if (flag == "policy.replace_final_stride_with_dilation") {
+      if (is_true(value)) refuse(flag, value, "the picture encoder keeps its strides here");
     } else if (flag == "policy.n_obs_steps") {
       if (value != "1") refuse(flag, value, "ACT sees one moment");
     } else if (flag == "dataset.root") {
