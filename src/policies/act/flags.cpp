@@ -56,6 +56,7 @@ constexpr std::array<std::string_view, 16> kOfNetwork{"chunk_size",
                                                       "temporal_ensemble_coeff"};
 
 constexpr std::array kWithoutEffect{
+<<<<<<< HEAD
     FlagReason{"policy.push_to_hub", "nothing is sent anywhere"},
     FlagReason{"policy.repo_id", "nothing is sent anywhere"},
     FlagReason{"policy.private", "nothing is sent anywhere"},
@@ -81,10 +82,48 @@ constexpr std::array kRefused{
     FlagReason{"rename_map", "data.names says what single sets call otherwise"},
     FlagReason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
 constexpr std::array<std::string_view, 18> kSpecial{"policy.type",
+=======
+    Reason{"policy.push_to_hub", "nothing is sent anywhere"},
+    Reason{"policy.repo_id", "nothing is sent anywhere"},
+    Reason{"policy.private", "nothing is sent anywhere"},
+    Reason{"policy.tags", "nothing is sent anywhere"},
+    Reason{"policy.license", "nothing is sent anywhere"},
+    Reason{"dataset.video_backend", "videos are read by FFmpeg's libraries"},
+    Reason{"dataset.return_uint8", "pictures travel as bytes"},
+    Reason{"dataset.revision", "the folder of the data is what it is"},
+    Reason{"dataset.repo_type", "the folder of the data is what it is"},
+    Reason{"policy.pretrained_revision", "the folder of a policy is what it is"},
+    Reason{"prefetch_factor", "loader.workers and the batches in flight say it"},
+    Reason{"persistent_workers", "workers are threads, and stay"},
+    Reason{"dataloader_multiprocessing_context", "workers are threads"},
+    Reason{"env_eval_freq", "rollout.enabled=true rollout.task=TASK plays the policy with every validation"},
+    Reason{"max_eval_samples", "all held-out windows count"}};
+constexpr std::array kRefused{
+    Reason{"reward_model", "policies learn from demonstrations here, and reward models not"},
+    Reason{"checkpoint_path", "go on with a run by resume=RUN"},
+    Reason{"dataset.depth_output_unit", "ACT sees colours, and no depth"},
+    Reason{"policy.input_features", "data.proprio and data.images name what it sees"},
+    Reason{"policy.output_features", "data.actions names what it gives"},
+    Reason{"policy.pretrained_path", "begin with a policy's folder by --policy.path=FOLDER"},
+    Reason{"policy.normalization_mapping", "data.proprio_normalization and data.action_normalization say it"},
+    Reason{"dataset.episodes", "name them with data.splits=train[:90%] or train[10:50]"},
+    Reason{"dataset.image_transforms", "name transforms of training pictures with data.image_transforms=[...]"},
+    Reason{"env", "name a task of ours: rollout.enabled=true rollout.task=TASK"},
+    Reason{"eval", "rollout.n and rollout.n_envs say how the policy is played"},
+    Reason{"scheduler", "train.schedule and train.warmup_steps say it"},
+    Reason{"peft", "all weights are trained here"},
+    Reason{"job", "cohort launch starts trainings on other machines"},
+    Reason{"sample_weighting", "data.weights weighs whole sets"},
+    Reason{"rename_map", "data.names says what single sets call otherwise"},
+    Reason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
+constexpr std::array<std::string_view, 20> kSpecial{"policy.type",
+>>>>>>> r4
                                                     "policy.path",
                                                     "policy.device",
                                                     "policy.use_amp",
                                                     "policy.pretrained_backbone_weights",
+                                                    "policy.use_peft",
+                                                    "policy.replace_final_stride_with_dilation",
                                                     "policy.n_obs_steps",
                                                     "dataset.root",
                                                     "dataset.repo_id",
@@ -158,6 +197,10 @@ class LerobotFlags : public ForeignFlags {
         refuse(flag, value,
                "nothing is downloaded; name torchvision's weights as a file, model.backbone_weights=FILE "
                "(docs/guide/policies.md), or null");
+    } else if (flag == "policy.use_peft") {
+      if (is_true(value)) refuse(flag, value, "all weights are trained here");
+    } else if (flag == "policy.replace_final_stride_with_dilation") {
+      if (is_true(value)) refuse(flag, value, "the picture encoder keeps its strides here");
     } else if (flag == "policy.n_obs_steps") {
       if (value != "1") refuse(flag, value, "ACT sees one moment");
     } else if (flag == "dataset.root") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -59,6 +60,25 @@ TEST(LeRobotFlags, WhatCannotBeHonouredIsNamedWithARemedyAllAtOnce) {
       nowhere.find("hf download --repo-type dataset nobody/nothing --local-dir FOLDER, then --dataset.root=FOLDER"),
       std::string::npos)
       << nowhere;
+}
+
+TEST(LeRobotFlags, EveryWordOfLeRobotTrainIsTakenOrAnswered) {
+  std::ifstream words(COHORT_SOURCE_DIR "/tests/policies/act/fixtures/lerobot_train_words.txt");
+  std::string flag;
+  int count = 0;
+  for (; std::getline(words, flag); ++count) {
+    const std::string word = flag + (flag == "policy.type" ? "=act" : flag == "dataset.eval_split" ? "=0.1" : "=true");
+    ForeignWords read;
+    const std::string message = message_of([&] { read = read_lerobot_flags({word}); });
+    if (!message.empty()) {
+      EXPECT_NE(message.find("--" + word + ": "), std::string::npos) << message;
+      continue;
+    }
+    // What is no flag goes on as it is typed, to be refused as a setting that is not known.
+    const bool untouched = std::find(read.overrides.begin(), read.overrides.end(), word) != read.overrides.end();
+    EXPECT_TRUE(!untouched || flag == "output_dir") << word;
+  }
+  EXPECT_GE(count, 70);
 }
 
 }  // namespace
