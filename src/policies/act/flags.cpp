@@ -56,7 +56,6 @@ constexpr std::array<std::string_view, 16> kOfNetwork{"chunk_size",
                                                       "temporal_ensemble_coeff"};
 
 constexpr std::array kWithoutEffect{
-<<<<<<< HEAD
     FlagReason{"policy.push_to_hub", "nothing is sent anywhere"},
     FlagReason{"policy.repo_id", "nothing is sent anywhere"},
     FlagReason{"policy.private", "nothing is sent anywhere"},
@@ -65,12 +64,21 @@ constexpr std::array kWithoutEffect{
     FlagReason{"dataset.video_backend", "videos are read by FFmpeg's libraries"},
     FlagReason{"dataset.return_uint8", "pictures travel as bytes"},
     FlagReason{"dataset.revision", "the folder of the data is what it is"},
+    FlagReason{"dataset.repo_type", "the folder of the data is what it is"},
+    FlagReason{"policy.pretrained_revision", "the folder of a policy is what it is"},
     FlagReason{"prefetch_factor", "loader.workers and the batches in flight say it"},
     FlagReason{"persistent_workers", "workers are threads, and stay"},
     FlagReason{"dataloader_multiprocessing_context", "workers are threads"},
     FlagReason{"env_eval_freq", "rollout.enabled=true rollout.task=TASK plays the policy with every validation"},
     FlagReason{"max_eval_samples", "all held-out windows count"}};
 constexpr std::array kRefused{
+    FlagReason{"reward_model", "policies learn from demonstrations here, and reward models not"},
+    FlagReason{"checkpoint_path", "go on with a run by resume=RUN"},
+    FlagReason{"dataset.depth_output_unit", "ACT sees colours, and no depth"},
+    FlagReason{"policy.input_features", "data.proprio and data.images name what it sees"},
+    FlagReason{"policy.output_features", "data.actions names what it gives"},
+    FlagReason{"policy.pretrained_path", "begin with a policy's folder by --policy.path=FOLDER"},
+    FlagReason{"policy.normalization_mapping", "data.proprio_normalization and data.action_normalization say it"},
     FlagReason{"dataset.episodes", "name them with data.splits=train[:90%] or train[10:50]"},
     FlagReason{"dataset.image_transforms", "name transforms of training pictures with data.image_transforms=[...]"},
     FlagReason{"env", "name a task of ours: rollout.enabled=true rollout.task=TASK"},
@@ -81,43 +89,7 @@ constexpr std::array kRefused{
     FlagReason{"sample_weighting", "data.weights weighs whole sets"},
     FlagReason{"rename_map", "data.names says what single sets call otherwise"},
     FlagReason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
-constexpr std::array<std::string_view, 18> kSpecial{"policy.type",
-=======
-    Reason{"policy.push_to_hub", "nothing is sent anywhere"},
-    Reason{"policy.repo_id", "nothing is sent anywhere"},
-    Reason{"policy.private", "nothing is sent anywhere"},
-    Reason{"policy.tags", "nothing is sent anywhere"},
-    Reason{"policy.license", "nothing is sent anywhere"},
-    Reason{"dataset.video_backend", "videos are read by FFmpeg's libraries"},
-    Reason{"dataset.return_uint8", "pictures travel as bytes"},
-    Reason{"dataset.revision", "the folder of the data is what it is"},
-    Reason{"dataset.repo_type", "the folder of the data is what it is"},
-    Reason{"policy.pretrained_revision", "the folder of a policy is what it is"},
-    Reason{"prefetch_factor", "loader.workers and the batches in flight say it"},
-    Reason{"persistent_workers", "workers are threads, and stay"},
-    Reason{"dataloader_multiprocessing_context", "workers are threads"},
-    Reason{"env_eval_freq", "rollout.enabled=true rollout.task=TASK plays the policy with every validation"},
-    Reason{"max_eval_samples", "all held-out windows count"}};
-constexpr std::array kRefused{
-    Reason{"reward_model", "policies learn from demonstrations here, and reward models not"},
-    Reason{"checkpoint_path", "go on with a run by resume=RUN"},
-    Reason{"dataset.depth_output_unit", "ACT sees colours, and no depth"},
-    Reason{"policy.input_features", "data.proprio and data.images name what it sees"},
-    Reason{"policy.output_features", "data.actions names what it gives"},
-    Reason{"policy.pretrained_path", "begin with a policy's folder by --policy.path=FOLDER"},
-    Reason{"policy.normalization_mapping", "data.proprio_normalization and data.action_normalization say it"},
-    Reason{"dataset.episodes", "name them with data.splits=train[:90%] or train[10:50]"},
-    Reason{"dataset.image_transforms", "name transforms of training pictures with data.image_transforms=[...]"},
-    Reason{"env", "name a task of ours: rollout.enabled=true rollout.task=TASK"},
-    Reason{"eval", "rollout.n and rollout.n_envs say how the policy is played"},
-    Reason{"scheduler", "train.schedule and train.warmup_steps say it"},
-    Reason{"peft", "all weights are trained here"},
-    Reason{"job", "cohort launch starts trainings on other machines"},
-    Reason{"sample_weighting", "data.weights weighs whole sets"},
-    Reason{"rename_map", "data.names says what single sets call otherwise"},
-    Reason{"optimizer.betas", "train.beta1 and train.beta2 say them"}};
 constexpr std::array<std::string_view, 20> kSpecial{"policy.type",
->>>>>>> r4
                                                     "policy.path",
                                                     "policy.device",
                                                     "policy.use_amp",
