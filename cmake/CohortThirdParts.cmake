@@ -163,7 +163,7 @@ if(mujoco_header AND mujoco_library)
   cmake_path(GET mujoco_header PARENT_PATH mujoco_include)
   cmake_path(GET mujoco_include PARENT_PATH mujoco_include)
   cmake_path(GET mujoco_library PARENT_PATH mujoco_lib_dir)
-  # Programs open the library themselves, when something of it is called (src/sim/mujoco/library.h).
+  # Programs open the library themselves, when something of it is called (src/sim/host/import/library.h).
   cmake_path(GET mujoco_library FILENAME COHORT_MUJOCO_FILE)
   set(COHORT_MUJOCO_FOLDER ${mujoco_lib_dir})
   add_library(cohort_mujoco_headers INTERFACE IMPORTED)

@@ -23,8 +23,8 @@
 
 #include "core/error.h"
 #include "render/renderer.h"
-#include "sim/cuda/runner.h"
-#include "sim/scene.h"
+#include "sim/backends/cuda/runner.h"
+#include "sim/host/scene.h"
 
 namespace cohort::render {
 namespace {

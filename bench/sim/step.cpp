@@ -25,10 +25,10 @@
 
 #include "core/error.h"
 #include "core/philox.h"
-#include "sim/compile.h"
-#include "sim/cpu/engine.h"
-#include "sim/model.h"
-#include "sim/mujoco/handle.h"
+#include "sim/backends/cpu/engine.h"
+#include "sim/host/compile.h"
+#include "sim/host/import/handle.h"
+#include "sim/host/model.h"
 
 using namespace cohort;
 using namespace cohort::sim;

@@ -15,8 +15,8 @@
 #include "dist/cuda_plugin.h"
 #include "dist/group.h"
 #include "parallel/distributed_data_parallel.h"
-#include "sim/cuda/engine.h"
-#include "sim/scene.h"
+#include "sim/backends/cuda/engine.h"
+#include "sim/host/scene.h"
 #include "tensors/convert.h"
 #include "tensors/stream_order.h"
 

@@ -12,8 +12,8 @@
 #include "core/array_view.h"
 #include "formats/video_writer.h"
 #include "scene_core.h"
+#include "sim/host/lost_positions.h"
 #include "sim/index.h"
-#include "sim/lost_positions.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -207,7 +207,7 @@ void bind_scene(nb::module_& m) {
           "actuators"_a = std::vector<ActuatorTuple>{}, "armatures"_a = std::vector<ArmatureTuple>{},
           "sensors"_a = std::vector<SensorTuple>{}, "remove_actuators"_a = false, "collision"_a = true,
           "friction"_a = nb::none(), "solref"_a = nb::none(), "rgba"_a = nb::none(), "repair_inertia"_a = false,
-          "An entity from an MJCF or URDF file or text; its index. The edits are those of sim/model_edits.h.")
+          "An entity from an MJCF or URDF file or text; its index. The edits are those of sim/host/model_edits.h.")
       .def(
           "add_plane",
           [](SceneCore& core, const std::string& name, std::array<double, 3> pos, std::array<double, 4> quat,

@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/real_at.h"
+#include "sim/host/kinematics.h"
 #include "sim/index.h"
-#include "sim/kinematics.h"
 
 namespace cohort::python {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "render/renderer.h"
-#include "sim/inverse_kinematics.h"
-#include "sim/scene.h"
+#include "sim/host/inverse_kinematics.h"
+#include "sim/host/scene.h"
 
 namespace cohort::python {
 

@@ -1,5 +1,5 @@
 // `cohort model`: what a model holds, and whether the batched engine runs it.
-#include "sim/model.h"
+#include "sim/host/model.h"
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -12,12 +12,12 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/error.h"
-#include "sim/compile.h"
-#include "sim/cpu/engine.h"
-#include "sim/model_file.h"
-#include "sim/mujoco/engine.h"
-#include "sim/overlaps.h"
-#include "sim/visual_model.h"
+#include "sim/backends/cpu/engine.h"
+#include "sim/backends/mujoco/engine.h"
+#include "sim/host/compile.h"
+#include "sim/host/model_file.h"
+#include "sim/host/overlaps.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::cli {
 namespace {

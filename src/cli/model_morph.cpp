@@ -4,7 +4,7 @@
 
 #include "cli/subcommand.h"
 #include "core/format.h"
-#include "sim/model_file.h"
+#include "sim/host/model_file.h"
 
 namespace cohort::cli {
 

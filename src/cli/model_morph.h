@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/entity.h"
+#include "sim/host/entity.h"
 
 namespace CLI {
 class App;

@@ -13,10 +13,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/philox.h"
-#include "sim/compile.h"
-#include "sim/model.h"
-#include "sim/mujoco/engine.h"
-#include "sim/scene.h"
+#include "sim/backends/mujoco/engine.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
+#include "sim/host/scene.h"
 
 namespace cohort::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/entity.h"
+#include "sim/host/entity.h"
 
 namespace cohort::cli {
 

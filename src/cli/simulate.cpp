@@ -19,9 +19,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "rank/environment.h"
+#include "sim/host/model_file.h"
+#include "sim/host/scene.h"
 #include "sim/kernels/lane/model_view.h"
-#include "sim/model_file.h"
-#include "sim/scene.h"
 
 namespace cohort::cli {
 namespace {

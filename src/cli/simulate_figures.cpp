@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "sim/lost_positions.h"
-#include "sim/scene.h"
+#include "sim/host/lost_positions.h"
+#include "sim/host/scene.h"
 
 namespace cohort::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/format.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::cli {
 

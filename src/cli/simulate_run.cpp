@@ -21,10 +21,10 @@
 #include "core/progress.h"
 #include "launch/settings.h"
 #include "launch/signals.h"
-#include "sim/cuda/engine.h"
-#include "sim/model_file.h"
-#include "sim/record.h"
-#include "sim/scene.h"
+#include "sim/backends/cuda/engine.h"
+#include "sim/host/model_file.h"
+#include "sim/host/record.h"
+#include "sim/host/scene.h"
 
 namespace cohort::cli {
 namespace {

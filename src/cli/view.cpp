@@ -26,7 +26,7 @@
 #include "data/open_episodes.h"
 #include "launch/signals.h"
 #include "rl/ppo_policy.h"
-#include "sim/model_file.h"
+#include "sim/host/model_file.h"
 #include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 #include "tasks/shown_scene.h"

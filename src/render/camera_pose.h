@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "render/kernels/scene_records.h"
-#include "sim/visual_model.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::render {
 

@@ -7,9 +7,9 @@
 #include "core/real_at.h"
 #include "render/gl_context.h"
 #include "render/own_looks.h"
+#include "sim/host/import/handle.h"
+#include "sim/host/import/library.h"
 #include "sim/index.h"
-#include "sim/mujoco/handle.h"
-#include "sim/mujoco/library.h"
 
 namespace cohort::render {
 

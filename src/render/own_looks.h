@@ -1,10 +1,10 @@
-/// A scene's records with what environments have of their own (sim/looks.h).
+/// A scene's records with what environments have of their own (sim/host/looks.h).
 #pragma once
 #include <vector>
 
 #include "render/camera_pose.h"
 #include "render/traced_scene.h"
-#include "sim/looks.h"
+#include "sim/host/looks.h"
 
 namespace cohort::render {
 

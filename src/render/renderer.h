@@ -28,9 +28,9 @@
 
 #include "core/array_view.h"
 #include "render/camera_pose.h"
-#include "sim/entity.h"
-#include "sim/scene.h"
-#include "sim/visual_model.h"
+#include "sim/host/entity.h"
+#include "sim/host/scene.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::render {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "render/kernels/records.h"
-#include "sim/visual_model.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::render {
 

@@ -1,9 +1,9 @@
 #include "sim/backends.h"
 
 #include "core/error.h"
-#include "sim/cpu/engine.h"
-#include "sim/cuda/engine.h"
-#include "sim/mujoco/engine.h"
+#include "sim/backends/cpu/engine.h"
+#include "sim/backends/cuda/engine.h"
+#include "sim/backends/mujoco/engine.h"
 
 namespace cohort::sim {
 

@@ -6,7 +6,7 @@
 
 #include "core/array_view.h"
 #include "sim/engine.h"
-#include "sim/model.h"
+#include "sim/host/model.h"
 
 namespace cohort::sim {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sim/engine.h"
+#include "sim/host/model.h"
 #include "sim/kernels/lane/data_view.h"
-#include "sim/model.h"
 #include "sim/parameter_store.h"
 
 namespace cohort::sim {

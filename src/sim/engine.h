@@ -11,9 +11,9 @@
 
 #include "core/array_view.h"
 #include "sim/field.h"
-#include "sim/model_info.h"
+#include "sim/host/model_info.h"
+#include "sim/host/random_controls.h"
 #include "sim/options.h"
-#include "sim/random_controls.h"
 
 namespace cohort::sim {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/engine.h"
-#include "sim/model.h"
+#include "sim/host/model.h"
 
 namespace cohort::sim {
 

@@ -1,8 +1,8 @@
 /// One line for each Field: from it follow the engines' memory, views, saved states and what the kernels see.
 #pragma once
 #include "sim/field.h"
+#include "sim/host/model_info.h"
 #include "sim/kernels/lane/data_view.h"
-#include "sim/model_info.h"
 
 namespace cohort::sim {
 

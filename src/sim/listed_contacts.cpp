@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "sim/cpu/block_runner.h"
-#include "sim/cpu/freed_memory.h"
+#include "sim/backends/cpu/block_runner.h"
+#include "sim/backends/cpu/freed_memory.h"
 #include "sim/kernels/sense/listed_contact.h"
 
 namespace cohort::sim {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "sim/engine.h"
+#include "sim/host/model.h"
 #include "sim/kernels/lane/data_view.h"
-#include "sim/model.h"
 
 namespace cohort::sim {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "sim/cpu/freed_memory.h"
-#include "sim/shape_bounds.h"
+#include "sim/backends/cpu/freed_memory.h"
+#include "sim/host/shape_bounds.h"
 
 namespace cohort::sim {
 

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "sim/cpu/block_runner.h"
+#include "sim/backends/cpu/block_runner.h"
 #include "sim/engine.h"
-#include "sim/model.h"
+#include "sim/host/model.h"
 
 namespace cohort::sim {
 

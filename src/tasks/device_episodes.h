@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/array_view.h"
-#include "sim/cuda/memory.h"
+#include "sim/backends/cuda/memory.h"
 #include "tasks/cuda/episodes.h"
 #include "tasks/task.h"
 

@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "core/real_at.h"
 #include "render/renderer.h"
-#include "sim/model_file.h"
+#include "sim/host/model_file.h"
 #include "tasks/scene_state.h"
 
 namespace cohort::tasks {

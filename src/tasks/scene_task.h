@@ -31,7 +31,7 @@
 #include "core/config.h"
 #include "core/philox.h"
 #include "core/thread_team.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/actor.h"
 #include "tasks/guarded_rows.h"
 #include "tasks/name_table.h"

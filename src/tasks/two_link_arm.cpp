@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/philox.h"
-#include "sim/mujoco/handle.h"
+#include "sim/host/import/handle.h"
 
 namespace cohort::tasks {
 namespace {

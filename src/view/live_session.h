@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/takes_commands.h"
 
 namespace cohort::tasks {

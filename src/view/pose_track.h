@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "view/shown_looks.h"
 
 namespace cohort::view {

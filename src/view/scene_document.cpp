@@ -8,8 +8,8 @@
 
 #include "core/real_at.h"
 #include "render/traced_scene.h"
+#include "sim/host/visual_model.h"
 #include "sim/index.h"
-#include "sim/visual_model.h"
 #include "view/binary_document.h"
 #include "view/scene_json.h"
 #include "view/thin_mesh.h"

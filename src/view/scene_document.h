@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "render/renderer.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::view {
 

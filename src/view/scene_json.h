@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "render/kernels/scene_records.h"
-#include "sim/visual_model.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::view {
 

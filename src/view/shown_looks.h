@@ -1,4 +1,4 @@
-/// What environments have of their own to be seen (sim/looks.h): geoms, lights and cameras, as a page takes them.
+/// What environments have of their own to be seen (sim/host/looks.h): geoms, lights and cameras, as a page takes them.
 ///
 ///   ShownLooks looks(scene, envs);
 ///   std::vector<OwnLook> now = looks.changed();   // those that look otherwise than at the last call
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::view {
 

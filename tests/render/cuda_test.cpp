@@ -14,8 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
-#include "sim/cuda/engine.h"
-#include "sim/cuda/runner.h"
+#include "sim/backends/cuda/engine.h"
+#include "sim/backends/cuda/runner.h"
 #include "ten_scenes.h"
 
 namespace cohort::render {

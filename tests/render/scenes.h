@@ -6,7 +6,7 @@
 #include <string>
 
 #include "render/renderer.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::render::test {
 

@@ -1,5 +1,5 @@
 // What is seen of a model, and the part of a compiled file that holds it.
-#include "sim/visual_model.h"
+#include "sim/host/visual_model.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "scenes.h"
-#include "sim/model.h"
+#include "sim/host/model.h"
 
 namespace cohort::render {
 namespace {

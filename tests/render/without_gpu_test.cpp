@@ -3,7 +3,7 @@
 
 #include "core/message_of.h"
 #include "scenes.h"
-#include "sim/cuda/runner.h"
+#include "sim/backends/cuda/runner.h"
 
 namespace cohort::render {
 namespace {

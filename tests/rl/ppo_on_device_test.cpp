@@ -17,7 +17,7 @@
 #include "rl/device_tensors.h"
 #include "rl/environments.h"
 #include "rl/runner.h"
-#include "sim/cuda/runner.h"
+#include "sim/backends/cuda/runner.h"
 #include "sim/host_cuda/host_cuda.h"
 #include "support/process.h"
 #include "tasks/device_episodes.h"

@@ -1,5 +1,5 @@
 // Environments that share blocks: who lies where, and that it changes no bit.
-#include "sim/cpu/block_order.h"
+#include "sim/backends/cpu/block_order.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 """What nvcc makes of a file's kernels must not change a bit of what the source says, nor let threads meet.
 
-    PYTHON tests/sim/check_ptx.py BUILD_FOLDER [FILE, default src/sim/cuda/runner.cu]
+    PYTHON tests/sim/check_ptx.py BUILD_FOLDER [FILE, default src/sim/backends/cuda/runner.cu]
 
 Compiles the file to PTX with the command by which the build compiles it, from its compile_commands.json, and looks for
 instructions that would.
@@ -43,7 +43,7 @@ def compile_to_ptx(build, source, ptx):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         ptx = pathlib.Path(folder) / "kernels.ptx"
-        compile_to_ptx(pathlib.Path(sys.argv[1]), (sys.argv[2:] or ["src/sim/cuda/runner.cu"])[0], ptx)
+        compile_to_ptx(pathlib.Path(sys.argv[1]), (sys.argv[2:] or ["src/sim/backends/cuda/runner.cu"])[0], ptx)
         lines = ptx.read_text().splitlines()
     found = 0
     for number, line in enumerate(lines, 1):

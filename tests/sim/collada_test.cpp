@@ -1,5 +1,5 @@
 // COLLADA meshes, and robots that are seen by them.
-#include "sim/collada.h"
+#include "sim/host/collada.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,9 +10,9 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "sim/obj_mesh.h"
-#include "sim/scene.h"
-#include "sim/visual_model.h"
+#include "sim/host/obj_mesh.h"
+#include "sim/host/scene.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::sim {
 namespace {

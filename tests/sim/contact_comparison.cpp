@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/format.h"
+#include "sim/host/import/unsupported.h"
 #include "sim/kernels/collide/collide_round.h"
 #include "sim/kernels/lane/pair_kernels.h"
-#include "sim/mujoco/unsupported.h"
 
 namespace cohort::sim::test {
 

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/compile.h"
-#include "sim/model.h"
-#include "sim/model_check.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
+#include "sim/host/model_check.h"
 
 namespace cohort::sim {
 namespace {

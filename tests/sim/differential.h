@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "findings.h"
-#include "sim/model.h"
+#include "sim/host/model.h"
 
 namespace cohort::sim::test {
 

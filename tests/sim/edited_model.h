@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/mujoco/handle.h"
-#include "sim/scene.h"
+#include "sim/host/import/handle.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 

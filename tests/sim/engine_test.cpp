@@ -1,5 +1,5 @@
 // The batched engine as a whole: the same bits whatever runs it, isolation of broken environments, files, memory.
-#include "sim/cpu/engine.h"
+#include "sim/backends/cpu/engine.h"
 
 #include <atomic>
 #include <cmath>
@@ -16,8 +16,8 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "core/thread_team.h"
-#include "sim/compile.h"
-#include "sim/model.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
 #include "sim/simulate.h"
 
 namespace {

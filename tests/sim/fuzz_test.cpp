@@ -14,10 +14,10 @@
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "sim/archive.h"
-#include "sim/compile.h"
 #include "sim/fuzz_models.h"
-#include "sim/model.h"
-#include "sim/scene.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 namespace {

@@ -12,16 +12,16 @@
 #include <unistd.h>
 
 #include "core/message_of.h"
-#include "sim/compile.h"
-#include "sim/cuda/engine.h"
-#include "sim/cuda/runner.h"
+#include "sim/backends/cuda/engine.h"
+#include "sim/backends/cuda/runner.h"
 #include "sim/engine_plan.h"
+#include "sim/host/compile.h"
 #if defined(COHORT_GPU_TEAM)
 #include "sim/host_cuda/host_cuda.h"
 #endif
-#include "sim/model.h"
+#include "sim/host/model.h"
+#include "sim/host/scene.h"
 #include "sim/models.h"
-#include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {

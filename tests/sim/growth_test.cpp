@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/philox.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 namespace {

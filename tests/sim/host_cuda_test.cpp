@@ -11,14 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
-#include "sim/compile.h"
-#include "sim/cuda/engine.h"
-#include "sim/cuda/runner.h"
+#include "sim/backends/cuda/engine.h"
+#include "sim/backends/cuda/runner.h"
 #include "sim/engine_plan.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
+#include "sim/host/scene.h"
 #include "sim/host_cuda/cuda_runtime.h"
-#include "sim/model.h"
 #include "sim/models.h"
-#include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {

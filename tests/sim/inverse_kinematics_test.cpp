@@ -1,4 +1,4 @@
-#include "sim/inverse_kinematics.h"
+#include "sim/host/inverse_kinematics.h"
 
 #include <cmath>
 
@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/message_of.h"
 #include "core/philox.h"
-#include "sim/kinematics.h"
-#include "sim/scene.h"
+#include "sim/host/kinematics.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 namespace {

@@ -1,5 +1,5 @@
 // Kinematics beside MuJoCo's mj_forward, mj_jac and mj_fullM.
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,7 +12,7 @@
 #include "oracle.h"
 #include "random_model.h"
 #include "random_state.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "xml_tree.h"
 
 namespace cohort::sim {

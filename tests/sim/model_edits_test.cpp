@@ -8,8 +8,8 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "sim/edited_model.h"
-#include "sim/kinematics.h"
-#include "sim/scene.h"
+#include "sim/host/kinematics.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 namespace {

@@ -9,12 +9,12 @@
 #include <mujoco/mujoco.h>
 
 #include "core/philox.h"
-#include "sim/compile.h"
 #include "sim/engine_plan.h"
+#include "sim/host/compile.h"
+#include "sim/host/import/handle.h"
+#include "sim/host/model.h"
+#include "sim/host/model_check.h"
 #include "sim/kernels/lane/workspace.h"
-#include "sim/model.h"
-#include "sim/model_check.h"
-#include "sim/mujoco/handle.h"
 
 namespace cohort::sim::test {
 

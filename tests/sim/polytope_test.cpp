@@ -8,8 +8,8 @@
 #include "core/format.h"
 #include "core/philox.h"
 #include "oracle.h"
+#include "sim/host/scene.h"
 #include "sim/kernels/collide/queue.h"
-#include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {

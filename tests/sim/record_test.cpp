@@ -1,5 +1,5 @@
 // Recordings, and the archives that hold them.
-#include "sim/record.h"
+#include "sim/host/record.h"
 
 #include <algorithm>
 #include <csignal>

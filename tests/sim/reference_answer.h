@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/mujoco/handle.h"
+#include "sim/host/import/handle.h"
 
 namespace cohort::sim::test {
 

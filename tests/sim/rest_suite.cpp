@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim::test {
 

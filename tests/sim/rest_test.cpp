@@ -11,7 +11,7 @@
 #include "core/format.h"
 #include "core/philox.h"
 #include "rest_suite.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 namespace {

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
-#include "sim/compile.h"
 #include "sim/engine_plan.h"
-#include "sim/model.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
 #include "sim/simulate.h"
 
 namespace cohort::sim {

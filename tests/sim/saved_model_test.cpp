@@ -12,9 +12,9 @@
 
 #include "core/format.h"
 #include "core/message_of.h"
-#include "sim/compile.h"
-#include "sim/model.h"
-#include "sim/model_arrays.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
+#include "sim/host/model_arrays.h"
 #include "sim/models.h"
 
 namespace cohort::sim {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/format.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 #include <atomic>
 #include <cmath>
@@ -14,8 +14,8 @@
 
 #include "core/files.h"
 #include "core/message_of.h"
-#include "sim/compile.h"
-#include "sim/model_file.h"
+#include "sim/host/compile.h"
+#include "sim/host/model_file.h"
 #include "sim/models.h"
 
 namespace cohort::sim {

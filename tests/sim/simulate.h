@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/cpu/engine.h"
+#include "sim/backends/cpu/engine.h"
+#include "sim/host/scene.h"
 #include "sim/models.h"
-#include "sim/scene.h"
 
 namespace cohort::sim {
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
-#include "sim/cpu/engine.h"
-#include "sim/scene.h"
+#include "sim/backends/cpu/engine.h"
+#include "sim/host/scene.h"
 #include "sim/simulate.h"
 
 namespace cohort::sim {

@@ -1,6 +1,6 @@
-// The factor, both halves of a solve and the product of a team (src/sim/cuda/team.h) as kernels of their own, so that
+// The factor, both halves of a solve and the product of a team (src/sim/backends/cuda/team.h) as kernels of their own, so that
 // check_team_kernel.py can look at what nvcc makes of them. Never run.
-#include "sim/cuda/team.h"
+#include "sim/backends/cuda/team.h"
 
 namespace cohort::sim::cuda {
 

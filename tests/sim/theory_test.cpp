@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 
 namespace cohort::sim {
 namespace {

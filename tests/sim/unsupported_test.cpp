@@ -3,8 +3,8 @@
 
 #include "core/format.h"
 #include "core/message_of.h"
-#include "sim/compile.h"
-#include "sim/model.h"
+#include "sim/host/compile.h"
+#include "sim/host/model.h"
 
 namespace cohort::sim {
 namespace {

@@ -1,5 +1,5 @@
 // What a URDF file says and a simulation would otherwise pass over: names, <mimic>, limits, where meshes lie.
-#include "sim/urdf.h"
+#include "sim/host/urdf.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,9 +12,9 @@
 #include "core/format.h"
 #include "core/message_of.h"
 #include "formats/xml_elements.h"
-#include "sim/model_file.h"
-#include "sim/scene.h"
-#include "sim/visual_model.h"
+#include "sim/host/model_file.h"
+#include "sim/host/scene.h"
+#include "sim/host/visual_model.h"
 
 namespace cohort::sim {
 namespace {

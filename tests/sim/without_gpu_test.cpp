@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "core/message_of.h"
-#include "sim/cuda/runner.h"
+#include "sim/backends/cuda/runner.h"
+#include "sim/host/scene.h"
 #include "sim/models.h"
-#include "sim/scene.h"
 
 namespace cohort::sim {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "core/philox.h"
-#include "sim/compile.h"
-#include "sim/kinematics.h"
+#include "sim/host/compile.h"
+#include "sim/host/kinematics.h"
 #include "tasks/controllers/operational_space.h"
 #include "tasks/suite/arm_model.h"
 

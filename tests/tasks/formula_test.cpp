@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
-#include "sim/cpu/engine.h"
+#include "sim/backends/cpu/engine.h"
 #include "sim/options.h"
 
 namespace cohort::tasks::terms {

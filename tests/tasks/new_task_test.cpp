@@ -11,7 +11,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "core/message_of.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "support/process.h"
 #include "tasks/file/robot_survey.h"
 #include "tasks/registry.h"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/controllers/joint_control.h"
 #include "tasks/npz.h"
 

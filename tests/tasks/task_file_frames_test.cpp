@@ -15,7 +15,7 @@
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "core/vec3.h"
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 #include "support/process.h"
 #include "tasks/controllers/differential_ik.h"
 #include "tasks/registry.h"

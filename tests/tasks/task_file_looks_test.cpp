@@ -13,7 +13,7 @@
 #include "core/format.h"
 #include "core/message_of.h"
 #include "render/renderer.h"
-#include "sim/looks.h"
+#include "sim/host/looks.h"
 #include "support/process.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/message_of.h"
 #include "core/philox.h"
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 #include "support/process.h"
 #include "tasks/controllers/differential_ik.h"
 #include "tasks/registry.h"

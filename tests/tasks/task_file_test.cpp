@@ -17,7 +17,7 @@
 #include "core/files.h"
 #include "core/message_of.h"
 #include "core/philox.h"
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 #include "support/process.h"
 #include "tasks/file/term_table.h"
 #include "tasks/registry.h"

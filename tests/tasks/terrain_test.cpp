@@ -15,7 +15,7 @@
 #include "core/format.h"
 #include "core/message_of.h"
 #include "core/philox.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "support/process.h"
 #include "tasks/registry.h"
 #include "tasks/terrain/generated_terrain.h"

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include "core/message_of.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tensors/convert.h"
 #include "tensors/stream_order.h"
 

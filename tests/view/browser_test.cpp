@@ -12,7 +12,7 @@
 #include "core/files.h"
 #include "core/real_at.h"
 #include "render/renderer.h"
-#include "sim/looks.h"
+#include "sim/host/looks.h"
 #include "support/command.h"
 #include "tasks/actor.h"
 #include "tasks/libero/libero_task.h"

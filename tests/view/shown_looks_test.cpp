@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/real_at.h"
-#include "sim/looks.h"
+#include "sim/host/looks.h"
 #include "view/document.h"
 #include "view/pose_track.h"
 #include "view/scene_document.h"

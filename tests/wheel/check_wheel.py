@@ -189,7 +189,7 @@ class Built(unittest.TestCase):
                 self.assertEqual(self.modes[name] & 0o111, 0o111, name)
 
     def test_models_headers_package_and_examples_are_inside(self):
-        for name in ("cohort/_core.abi3.so", "cohort/_core.pyi", "cohort/_policy.abi3.so", "cohort/py.typed", "cohort/bin/cohort-train", "cohort/bin/cohort-torch", "cohort/include/cohort/sim/scene.h", "cohort/lib/cmake/cohort/cohort-config.cmake",
+        for name in ("cohort/_core.abi3.so", "cohort/_core.pyi", "cohort/_policy.abi3.so", "cohort/py.typed", "cohort/bin/cohort-train", "cohort/bin/cohort-torch", "cohort/include/cohort/sim/host/scene.h", "cohort/lib/cmake/cohort/cohort-config.cmake",
                      "cohort/share/cohort/gymnasium/ant.xml", "cohort/share/cohort/gymnasium/LICENSE",
                      "cohort/share/cohort/examples/policies/pick_and_place.json"):
             self.assertTrue((self.tree / name).is_file(), name)

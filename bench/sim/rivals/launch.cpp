@@ -18,8 +18,8 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "sim/model_info.h"
-#include "sim/scene.h"
+#include "sim/host/model_info.h"
+#include "sim/host/scene.h"
 
 using namespace cohort;
 using namespace cohort::sim;

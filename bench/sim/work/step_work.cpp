@@ -24,13 +24,13 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "counting_lane.h"
-#include "sim/compile.h"
-#include "sim/cpu/engine.h"
+#include "sim/backends/cpu/engine.h"
 #include "sim/engine_plan.h"
+#include "sim/host/compile.h"
+#include "sim/host/import/handle.h"
+#include "sim/host/model.h"
 #include "sim/kernels/collide/convex/search_space.h"
 #include "sim/kernels/step.h"
-#include "sim/model.h"
-#include "sim/mujoco/handle.h"
 
 using namespace cohort;
 using namespace cohort::sim;

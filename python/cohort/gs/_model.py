@@ -40,7 +40,7 @@ def find_file(name: str) -> str:
 
 
 def literal(name: str) -> str:
-    """A pattern of sim/model_edits.h that matches this name alone."""
+    """A pattern of sim/host/model_edits.h that matches this name alone."""
     return "".join("\\" + c if c in r".*+?()[]{}|^$\/" else c for c in name)
 
 

@@ -621,7 +621,7 @@ class RigidEntity:
                            max_solver_iters=20, damping=0.01, pos_tol=5e-4, rot_tol=5e-3, pos_mask=(True, True, True),
                            rot_mask=(True, True, True), max_step_size=0.5, seed=None, dofs_idx_local=None, return_error=False,
                            envs_idx=None):  # fmt: skip
-        """(n, coordinates) that bring a link to a pose in the world; sim/inverse_kinematics.h. return_error: and (n, 6), what is left.
+        """(n, coordinates) that bring a link to a pose in the world; sim/host/inverse_kinematics.h. return_error: and (n, 6), what is left.
         Hinges and slides move, a free base stays."""
         q, error = self._solve([link], [pos], [quat], [local_point], init_qpos, respect_joint_limit, max_samples, max_solver_iters,
                                damping, pos_tol, rot_tol, pos_mask, rot_mask, max_step_size, seed, dofs_idx_local, envs_idx)  # fmt: skip

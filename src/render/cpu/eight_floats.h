@@ -1,9 +1,9 @@
-/// Eight floats as sim's lane type (sim/cpu/lane_register.h) without AVX: what the scalar lanes traverse meshes with. The compiler
-/// takes its vectors apart; the operations are those of sim/cpu/lane_avx2.h, so that the results are the same bits.
+/// Eight floats as sim's lane type (sim/backends/cpu/lane_register.h) without AVX: what the scalar lanes traverse meshes with. The compiler
+/// takes its vectors apart; the operations are those of sim/backends/cpu/lane_avx2.h, so that the results are the same bits.
 #pragma once
 #include <cstring>
 
-#include "sim/cpu/lane_register.h"
+#include "sim/backends/cpu/lane_register.h"
 
 namespace cohort::render {
 

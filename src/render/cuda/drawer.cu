@@ -6,7 +6,7 @@
 #include "render/cuda/thread_tree.h"
 #include "render/kernels/placing.h"
 #include "render/kernels/tile.h"
-#include "sim/cuda/current_device.h"
+#include "sim/backends/cuda/current_device.h"
 
 namespace cohort::render::cuda {
 namespace {

@@ -1,6 +1,6 @@
 /// What the CUDA renderer asks of the device: plain pointers and numbers, so that neither CUDA's headers are needed on
 /// this side nor C++20 on the other. Where no CUDA compiler was found, cuda/absent.cpp stands in for cuda/drawer.cu.
-/// Memory and streams are those of sim/cuda/runner.h.
+/// Memory and streams are those of sim/backends/cuda/runner.h.
 #pragma once
 #include "render/kernels/scene_records.h"
 

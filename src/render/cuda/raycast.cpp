@@ -10,7 +10,7 @@
 #include "core/real_at.h"
 #include "render/cuda/drawer.h"
 #include "render/cuda/scene_memory.h"
-#include "sim/cuda/engine.h"
+#include "sim/backends/cuda/engine.h"
 #include "sim/index.h"
 
 namespace cohort::render {

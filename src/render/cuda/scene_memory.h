@@ -1,7 +1,7 @@
 /// A scene in a device's memory: one piece, its arrays one behind the other.
 #pragma once
 #include "render/traced_scene.h"
-#include "sim/cuda/memory.h"
+#include "sim/backends/cuda/memory.h"
 
 namespace cohort::render::cuda {
 

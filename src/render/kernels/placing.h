@@ -5,7 +5,7 @@
 #pragma once
 #include "render/kernels/pose.h"
 #include "render/kernels/scene_records.h"
-#include "sim/visual_shape.h"
+#include "sim/host/visual_shape.h"
 
 namespace cohort::render {
 

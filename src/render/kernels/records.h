@@ -3,7 +3,7 @@
 /// Frames: a geom's own ("local"), and the world turned to the camera's place: the world's axes, the camera at the
 /// origin, so that floats suffice wherever the camera stands.
 #pragma once
-#include "sim/mesh_tree_node.h"
+#include "sim/host/mesh_tree_node.h"
 
 namespace cohort::render {
 

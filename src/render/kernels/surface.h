@@ -6,7 +6,7 @@
 #include "render/kernels/lighting.h"
 #include "render/kernels/mesh.h"
 #include "render/kernels/texture.h"
-#include "sim/visual_shape.h"
+#include "sim/host/visual_shape.h"
 
 namespace cohort::render {
 

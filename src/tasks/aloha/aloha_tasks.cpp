@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/vec3.h"
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 #include "tasks/built_in_tasks.h"
 #include "tasks/controllers/differential_ik.h"
 #include "tasks/registry.h"

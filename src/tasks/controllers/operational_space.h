@@ -15,8 +15,8 @@
 #include <string>
 
 #include "core/vec3.h"
-#include "sim/kinematics.h"
-#include "sim/model_info.h"
+#include "sim/host/kinematics.h"
+#include "sim/host/model_info.h"
 
 namespace cohort::tasks {
 

@@ -1,7 +1,7 @@
 // A control step of a file's task around the physics: the program's source is the CPU's (tasks/terms/program.h), compiled
 // without contraction, so that its bits are the CPU's; what is done besides is SceneTask's, an environment a thread.
-#include "sim/cuda/current_device.h"
-#include "sim/cuda/lane.h"
+#include "sim/backends/cuda/current_device.h"
+#include "sim/backends/cuda/lane.h"
 #include "tasks/cuda/control_step.h"
 
 namespace cohort::tasks::cuda {

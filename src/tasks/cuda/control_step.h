@@ -1,6 +1,6 @@
 /// What the task of a file asks of a device around the physics of a control step: plain pointers and numbers, so that
 /// neither CUDA's headers are needed on this side nor C++20 on the other. Where no CUDA compiler was found,
-/// cuda/absent.cpp stands in for cuda/control_step.cu. Memory and streams are those of sim/cuda/runner.h.
+/// cuda/absent.cpp stands in for cuda/control_step.cu. Memory and streams are those of sim/backends/cuda/runner.h.
 ///
 /// A thread computes an environment: each function is one launch on the stream, and returns null, or why it could not be
 /// launched.

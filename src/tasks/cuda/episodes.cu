@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "core/philox.h"
-#include "sim/cuda/current_device.h"
+#include "sim/backends/cuda/current_device.h"
 #include "tasks/cuda/episodes.h"
 
 namespace cohort::tasks::cuda {

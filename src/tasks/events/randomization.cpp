@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "sim/looks.h"
+#include "sim/host/looks.h"
 #include "tasks/file/patterns.h"
 
 namespace cohort::tasks {

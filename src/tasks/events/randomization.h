@@ -19,7 +19,7 @@
 #include "core/json_section.h"
 #include "core/philox.h"
 #include "sim/field.h"
-#include "sim/model_info.h"
+#include "sim/host/model_info.h"
 #include "sim/options.h"
 
 namespace cohort::tasks {

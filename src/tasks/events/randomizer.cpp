@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/fnv.h"
 #include "core/real_at.h"
-#include "sim/looks.h"
+#include "sim/host/looks.h"
 
 namespace cohort::tasks {
 

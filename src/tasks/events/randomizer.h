@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/array_view.h"
-#include "sim/looks.h"
-#include "sim/scene.h"
+#include "sim/host/looks.h"
+#include "sim/host/scene.h"
 #include "tasks/events/randomization.h"
 #include "tasks/state_visitor.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/cuda/memory.h"
-#include "sim/scene.h"
+#include "sim/backends/cuda/memory.h"
+#include "sim/host/scene.h"
 #include "tasks/cuda/control_step.h"
 #include "tasks/events/randomizer.h"
 #include "tasks/file/file_plan.h"

@@ -9,7 +9,7 @@
 
 #include "core/config.h"
 #include "core/philox.h"
-#include "sim/compile.h"
+#include "sim/host/compile.h"
 #include "tasks/events/randomization.h"
 #include "tasks/file/file_settings.h"
 #include "tasks/file/quantities.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/model_info.h"
+#include "sim/host/model_info.h"
 #include "tasks/file/quantities.h"
 
 namespace cohort::tasks {

@@ -1,7 +1,7 @@
-/// Edits of a robot's model in a task's file (sim/model_edits.h).
+/// Edits of a robot's model in a task's file (sim/host/model_edits.h).
 #pragma once
 #include "core/json_section.h"
-#include "sim/model_edits.h"
+#include "sim/host/model_edits.h"
 
 namespace cohort::tasks {
 

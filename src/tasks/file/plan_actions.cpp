@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 #include "tasks/file/ik_action.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"

@@ -11,7 +11,7 @@
 
 #include "core/config.h"
 #include "core/json_section.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/file/file_plan.h"
 #include "tasks/file/library_files.h"
 #include "tasks/file/term_table.h"

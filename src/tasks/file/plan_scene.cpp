@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "sim/model_file.h"
+#include "sim/host/model_file.h"
 #include "tasks/file/library_files.h"
 #include "tasks/file/model_edits.h"
 #include "tasks/file/patterns.h"

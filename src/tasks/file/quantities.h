@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/field.h"
-#include "sim/model_info.h"
+#include "sim/host/model_info.h"
 #include "tasks/events/randomization.h"
 #include "tasks/terms/formula.h"
 

@@ -11,9 +11,9 @@
 #include "core/format.h"
 #include "core/philox.h"
 #include "sim/engine.h"
-#include "sim/kinematics.h"
-#include "sim/model_file.h"
-#include "sim/scene.h"
+#include "sim/host/kinematics.h"
+#include "sim/host/model_file.h"
+#include "sim/host/scene.h"
 #include "tasks/file/patterns.h"
 
 namespace cohort::tasks {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "render/renderer.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/libero/simulation.h"
 
 namespace cohort::tasks::libero {

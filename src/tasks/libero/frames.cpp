@@ -5,7 +5,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "sim/mujoco/handle.h"
+#include "sim/host/import/handle.h"
 
 namespace cohort::tasks::libero {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/vec3.h"
-#include "sim/kinematics.h"
-#include "sim/scene.h"
+#include "sim/host/kinematics.h"
+#include "sim/host/scene.h"
 
 namespace cohort::tasks::libero {
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/controllers/operational_space.h"
 #include "tasks/libero/scene_folder.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/thread_team.h"
-#include "sim/scene.h"
+#include "sim/host/scene.h"
 #include "tasks/libero/frames.h"
 #include "tasks/libero/predicates.h"
 #include "tasks/libero/robot_control.h"

@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/kinematics.h"
+#include "sim/host/kinematics.h"
 #include "tasks/controllers/differential_ik.h"
 #include "tasks/controllers/operational_space.h"
 #include "tasks/scene_task.h"

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/entity.h"
+#include "sim/host/entity.h"
 #include "tasks/terrain/terrain_height.h"
 #include "tasks/terrain/terrain_settings.h"
 

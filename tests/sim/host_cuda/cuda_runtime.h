@@ -1,4 +1,4 @@
-/// Stands in for CUDA's header of this name where tests compile sim/cuda/runner.cu for the host (runner.cpp): as much
+/// Stands in for CUDA's header of this name where tests compile sim/backends/cuda/runner.cu for the host (runner.cpp): as much
 /// of the runtime as that file calls, over "devices" made of the host's memory. What a program may rely on is done as
 /// CUDA documents it, and what it may not rely on is made to fail.
 ///

@@ -1,6 +1,6 @@
 // The file that nvcc compiles for GPUs, for the host: what a device's thread runs, launches, copies, graphs.
 #define COHORT_SEARCHES_IN_PLACE
-#include "sim/cuda/runner.cu"
+#include "sim/backends/cuda/runner.cu"
 
 #include "sim/host_cuda/host_cuda.h"
 

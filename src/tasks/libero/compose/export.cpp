@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "sim/compile.h"
+#include "sim/host/compile.h"
 #include "tasks/libero/compose/assets.h"
 #include "tasks/libero/compose/description.h"
 #include "tasks/libero/compose/initial_states.h"

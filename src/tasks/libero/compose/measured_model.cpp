@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
-#include "sim/mujoco/handle.h"
+#include "sim/host/import/handle.h"
 
 namespace cohort::tasks::libero::compose {
 namespace {

@@ -1,0 +1,12 @@
+#include "sim/backends/cpu/block_runner_impl.h"
+#include "sim/backends/cpu/lane_avx2.h"
+
+namespace cohort::sim {
+
+const BlockRunner& avx2_block_runner() {
+  using R = RunnerOf<Avx2Lane>;
+  static const BlockRunner runner{Avx2Lane::kWidth, R::workspace_bytes, R::step, R::forward, nullptr};
+  return runner;
+}
+
+}  // namespace cohort::sim

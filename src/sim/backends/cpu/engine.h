@@ -1,0 +1,21 @@
+/// The batched engine on a CPU: blocks of environments in SIMD lanes, shared out to threads.
+#pragma once
+#include <memory>
+
+#include "sim/engine.h"
+#include "sim/host/model.h"
+#include "sim/options.h"
+
+namespace cohort::sim {
+
+/// What make_cpu_engine would take of this process' memory, and how many environments would fit. Takes nothing.
+MemoryPlan plan_cpu_engine(const Model& model, const EngineOptions& options);
+
+/// The results are the same bits for any number of threads and any lane width. Throws Error: with the numbers, when the
+/// environments do not fit into the machine's memory; when this processor lacks the asked lane width.
+std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const EngineOptions& options);
+
+/// The widest that this processor runs.
+LaneWidth widest_lanes();
+
+}  // namespace cohort::sim
