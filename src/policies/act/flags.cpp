@@ -170,9 +170,9 @@ class LerobotFlags : public ForeignFlags {
                "nothing is downloaded; name torchvision's weights as a file, model.backbone_weights=FILE "
                "(docs/guide/policies.md), or null");
     } else if (flag == "policy.use_peft") {
-      if (is_true(value)) refuse(flag, value, "all weights are trained here");
+      if (is_true_flag(value)) refuse(flag, value, "all weights are trained here");
     } else if (flag == "policy.replace_final_stride_with_dilation") {
-      if (is_true(value)) refuse(flag, value, "the picture encoder keeps its strides here");
+      if (is_true_flag(value)) refuse(flag, value, "the picture encoder keeps its strides here");
     } else if (flag == "policy.n_obs_steps") {
       if (value != "1") refuse(flag, value, "ACT sees one moment");
     } else if (flag == "dataset.root") {
