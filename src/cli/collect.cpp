@@ -23,15 +23,15 @@ namespace {
 
 struct CollectArguments {
   TaskArguments task;
+  std::string name;  ///< the task's
   std::string out = "outputs/data", policy = "expert", html;
   record::RecordingSettings recording;
 };
 
 void add_options(CLI::App& app, CollectArguments& arguments) {
   record::RecordingSettings& recording = arguments.recording;
-  std::string task_name;
   app.add_option("TASK", arguments.task.words, "the task, as `cohort tasks` lists them, and settings of it key=value");
-  app.add_option("--task", task_name, "the same");
+  app.add_option("--task", arguments.name, "the same");
   app.add_option("--out", arguments.out, "folder that gets NAME/1.0.0, NAME.hdf5, or NAME (lerobot)")
       ->capture_default_str();
   app.add_option("--episodes", recording.episodes, "to keep")->capture_default_str();
@@ -86,8 +86,8 @@ int run_collect(const std::vector<std::string>& words) {
   add_options(app, arguments);
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
-  task_name = take_task(arguments.task.words, task_name);
-  if (task_name.empty())
+  arguments.name = take_task(arguments.task.words, arguments.name);
+  if (arguments.name.empty())
     throw UsageError("episodes of which task? `cohort collect pick-and-place`; `cohort tasks` lists them");
   arguments.task.take_words(0);
   COHORT_THROW_UNLESS(recording.episodes >= 1, "--episodes {}: at least 1 is needed", recording.episodes);
@@ -95,7 +95,7 @@ int run_collect(const std::vector<std::string>& words) {
   const auto group = join_ranks(arguments.task.settings.threads);
   Actors actors({arguments.policy}, arguments.task);
   actors.choose_pictures(arguments.task);
-  const auto task = arguments.task.make(task_name);
+  const auto task = arguments.task.make(arguments.name);
   std::optional<eval::EpisodePages> pages;
   if (!arguments.html.empty() && (!group || group->rank() == 0)) pages.emplace(*task);
   const NamedActor actor = std::move(actors.for_task(*task, arguments.task).front());
