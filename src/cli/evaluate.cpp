@@ -223,10 +223,11 @@ int run_evaluate(const std::vector<std::string>& words) {
     throw UsageError("--html is of one task's episodes: it does not go with --benchmark");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   if (typed.play) arguments.task.words.emplace_back("play=true");
-  // A folder is who is to do it.
+  // A folder is who is to do it, unless a task has its name.
   std::vector<std::string>& free_words = arguments.task.words;
-  const auto folders = std::stable_partition(free_words.begin(), free_words.end(),
-                                             [](const std::string& w) { return !fs::is_directory(w); });
+  const auto folders = std::stable_partition(free_words.begin(), free_words.end(), [](const std::string& w) {
+    return tasks::find_task(w) != nullptr || !fs::is_directory(w);
+  });
   std::move(folders, free_words.end(), std::back_inserter(arguments.policies));
   free_words.erase(folders, free_words.end());
   // --policy takes all words behind it, a task too.
