@@ -223,6 +223,7 @@ int run_evaluate(const std::vector<std::string>& words) {
     throw UsageError("--html is of one task's episodes: it does not go with --benchmark");
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   if (typed.play) arguments.task.words.emplace_back("play=true");
+  arguments.task.use_libero_folder();
   // A folder is who is to do it, unless a task has its name.
   std::vector<std::string>& free_words = arguments.task.words;
   const auto folders = std::stable_partition(free_words.begin(), free_words.end(), [](const std::string& w) {

@@ -147,8 +147,12 @@ void TaskArguments::add_to(CLI::App& app) {
                  "of data.paths: whose statistics actions are given back by, where each set has its own");
 }
 
-void TaskArguments::take_words(std::size_t begin) {
+void TaskArguments::use_libero_folder() const {
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
+}
+
+void TaskArguments::take_words(std::size_t begin) {
+  use_libero_folder();
   for (std::size_t i = begin; i < words.size(); ++i) {
     std::string word = words[i];
     if (word.starts_with("--")) word = word.substr(2);

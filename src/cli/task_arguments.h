@@ -31,6 +31,8 @@ struct TaskArguments {
 
   /// Flags of the task and of whoever acts.
   void add_to(CLI::App& app);
+  /// Says where LIBERO's scenes lie, before the first task is looked for. Throws Error for a folder that is not there.
+  void use_libero_folder() const;
   /// The words behind the task that are settings of it, and those of policies (model.*, data.*); and says where LIBERO's
   /// scenes lie. Throws UsageError for others, Error for a folder that is not there.
   void take_words(std::size_t begin);
