@@ -19,7 +19,7 @@ class Texts(unittest.TestCase):
         self.write("src/cli/programs.def", 'PROGRAM("data", "cohort-data", "", "...")\n')
         self.write("src/cli/data.cpp", 'app.add_subcommand("inspect", "");')
         self.write("src/train/jobs/policy_job.cpp", "")
-        self.write("src/sim/host/scene.h", "")
+        self.write("src/sim/scene.h", "")
         self.write("tests/sim/scene_test.cpp", "TEST(Scene, StepsAlone) {}\nTEST_P(\n    Bits, AreEqual) {}\n")
 
     def write(self, name: str, text: str) -> Path:
@@ -35,7 +35,7 @@ class Texts(unittest.TestCase):
 
     def test_what_exists_may_be_named(self):
         self.write("docs/guide/page.md", "[back](../../README.md#start), ``")
-        self.assertEqual(self.names("[a page](docs/guide/page.md), `src/sim/host/scene.h`, `sim/host/scene.h`, `scene.h`, `src/*/scene.h`, "
+        self.assertEqual(self.names("[a page](docs/guide/page.md), `src/sim/scene.h`, `sim/scene.h`, `scene.h`, `src/*/scene.h`, "
                                     "`tests/sim/{scene_test}.cpp`, `cohort launch --nproc_per_node=2 data inspect --out x`, "
                                     "`Scene.StepsAlone`, `Scene.*`, `Models/Bits.Are...`, `cohort`, `w.mass`, "
                                     "[elsewhere](https://example.org/docs/none.md)"), 0)
@@ -73,8 +73,8 @@ class Texts(unittest.TestCase):
             self.assertEqual(self.names(text), 1, text)
 
     def test_pages_of_both_languages_must_exist_and_name_the_same(self):
-        self.write("README.md", "`src/sim/host/scene.h`\n```sh\nls\n```\n[c](README.zh.md)")
-        self.write("README.zh.md", "`src/sim/host/scene.h`\n```sh\nls\n```\n[e](README.md)")
+        self.write("README.md", "`src/sim/scene.h`\n```sh\nls\n```\n[c](README.zh.md)")
+        self.write("README.zh.md", "`src/sim/scene.h`\n```sh\nls\n```\n[e](README.md)")
         self.assertEqual(check_pairs(self.root), [])
         self.write("docs/guide/a.md", "[b](b.md) `docs/guide/b.md`")
         self.assertEqual(len(check_pairs(self.root)), 1)
