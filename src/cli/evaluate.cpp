@@ -231,12 +231,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   });
   std::move(folders, free_words.end(), std::back_inserter(arguments.policies));
   free_words.erase(folders, free_words.end());
-  // --policy takes all words behind it, a task too.
-  const auto tasks_there =
-      std::stable_partition(arguments.policies.begin(), arguments.policies.end(),
-                            [](const auto& w) { return tasks::find_task(w) == nullptr && !tasks::is_task_file(w); });
-  std::move(tasks_there, arguments.policies.end(), std::back_inserter(free_words));
-  arguments.policies.erase(tasks_there, arguments.policies.end());
+  give_back(arguments.policies, free_words);
   arguments.name = take_task(free_words, arguments.name);
   if (!arguments.name.empty() && !arguments.benchmark.empty()) throw UsageError("--task and --benchmark: one of them");
   arguments.task.take_words(0);

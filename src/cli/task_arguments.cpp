@@ -17,6 +17,7 @@
 #include "data/open_episodes.h"
 #include "policy/libero_convention.h"
 #include "record/replay_actor.h"
+#include "tasks/file/task_file.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
 #include "tasks/run_library.h"
@@ -147,6 +148,18 @@ void TaskArguments::add_to(CLI::App& app) {
                  "of data.paths: whose statistics actions are given back by, where each set has its own");
 }
 
+void give_back(std::vector<std::string>& policies, std::vector<std::string>& words) {
+  const auto is_policy = [](const std::string& word) {
+    if (tasks::find_task(word) != nullptr || tasks::is_task_file(word)) return false;
+    const std::string key = word.substr(0, word.find('='));
+    const bool sets = key.size() < word.size() && key.find_first_of("/:") == std::string::npos && !fs::exists(word);
+    return !sets;
+  };
+  const auto others = std::stable_partition(policies.begin(), policies.end(), is_policy);
+  words.insert(words.end(), others, policies.end());
+  policies.erase(others, policies.end());
+}
+
 void TaskArguments::use_libero_folder() const {
   if (!libero.empty()) tasks::libero::set_libero_folder(libero);
 }
@@ -194,10 +207,7 @@ Actors::Actors(std::vector<std::string> names, const TaskArguments& arguments) :
           "--policy {}: neither expert, random, zero, replay:DATA, ws://HOST:PORT, vla-eval://HOST:PORT, nor a run or "
           "checkpoint that is "
           "there{}",
-          who,
-          !near.empty()              ? format("; did you mean '{}'?", near)
-          : config::is_override(who) ? "; a task's settings stand before --policy, which takes all words behind it"
-                                     : ""));
+          who, near.empty() ? "" : format("; did you mean '{}'?", near)));
     }
     policies_.back() = policy::load(who, settings);
   }

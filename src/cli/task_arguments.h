@@ -19,6 +19,10 @@ namespace cohort::cli {
 /// A flag in both forms, "--n-envs,--n_envs", as CLI11 takes it.
 std::string flag(const std::string& name);
 
+/// --policy takes all words behind it: of `policies` those that name a task, as NAME, FILE.yaml or task=NAME, or set something,
+/// key=value, go back to `words`. What is there as a file or folder is a policy.
+void give_back(std::vector<std::string>& policies, std::vector<std::string>& words);
+
 struct TaskArguments {
   std::vector<std::string> words;  ///< the task's name, where it is a word, and settings key=value
   tasks::TaskSettings settings;

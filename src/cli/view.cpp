@@ -280,6 +280,8 @@ int run_view(const std::vector<std::string>& words) {
   arguments.task.add_to(app);
   app.get_option("--n-envs")->description("environments side by side, at most 64 of them shown")->default_val(1);
   if (const auto code = parse_arguments(app, words)) return *code;
+  arguments.task.use_libero_folder();
+  give_back(arguments.policies, arguments.task.words);
   if (what.empty() && !arguments.task.words.empty()) {  // Also a path with a `=`, which elsewhere is a setting.
     what = arguments.task.words.front();
     if (what.starts_with("task=")) what.erase(0, 5);

@@ -29,7 +29,7 @@ TEST(TasksCommand, ATaskIsNamedAlikeInEveryCommand) {
   const std::string cohort = std::string(std::getenv("COHORT_BIN")) + "/cohort ";
   const std::string shown = tasks("push").output;
   for (const char* form : {"--task push", "task=push"}) EXPECT_EQ(tasks(form).output, shown) << form;
-  for (const char* command : {"collect", "evaluate --policy=random", "view"}) {
+  for (const char* command : {"collect", "evaluate --policy random", "view", "view --policy random"}) {
     for (const char* form : {"push", "--task push", "task=push", "push horizon=20", "task=push horizon=20"}) {
       const test::CommandOutcome named =
           test::run_command("COHORT_ONLY_CHECK_WORDS=1 " + cohort + command + " " + form);

@@ -55,7 +55,7 @@ TEST(MinibatchSteps, AtOnceAndOnADeviceHaveTheSameWeightsRatesAndFigures) {
   const PpoSettings settings = adaptive();
   const auto at_once = MinibatchSteps::at_once({settings, one.optimizer, one.actor, one.critic}, 1e-3);
   const auto device = MinibatchSteps::on_device({settings, other.optimizer, other.actor, other.critic}, 1e-3, at::kCPU);
-  for (int step = 0; step < 12; ++step) {
+  for (int step = 0; step < 10; ++step) {
     for (Learner* learner : {&one, &other})
       learner->fill_gradients(step, step % 2 == 0 ? 0.01 : 1.0);  // unclipped, clipped
     EXPECT_TRUE(at_once->step(losses(step, 0.5 + step)));
