@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "cli/subcommand.h"
@@ -85,6 +86,11 @@ std::string page_name(const std::string& file) {
   return file.ends_with(".html") ? "" : format("--html {}: a page's name ends in .html", file);
 }
 
+void check_path(const std::string& word) {
+  const bool is_path = word.find('/') != std::string::npos && word.find("://") == std::string::npos;
+  if (is_path && !std::filesystem::exists(word)) throw UsageError(format("{}: there is no such file or folder", word));
+}
+
 std::string take_task(std::vector<std::string>& words, const std::string& option) {
   std::string name = option;
   const auto names = [](const std::string& word) {
@@ -92,6 +98,7 @@ std::string take_task(std::vector<std::string>& words, const std::string& option
   };
   if (const auto word = std::find_if(words.begin(), words.end(), names); word != words.end()) {
     const std::string named = word->starts_with("task=") ? word->substr(5) : *word;
+    check_path(named);
     if (!name.empty() && name != named) throw UsageError(format("two tasks are named: {} and {}", name, named));
     name = named;
     words.erase(word);

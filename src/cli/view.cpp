@@ -287,6 +287,7 @@ int run_view(const std::vector<std::string>& words) {
     if (what.starts_with("task=")) what.erase(0, 5);
     arguments.task.words.erase(arguments.task.words.begin());
   }
+  check_path(what);
   if (what.empty()) throw UsageError("what is to be seen? `cohort view MODEL`, `TASK`, `RUN` or `DATA`");
   arguments.task.take_words(0);
   arguments.server.playing = !arguments.paused;

@@ -43,6 +43,13 @@ TEST(TasksCommand, ATaskIsNamedAlikeInEveryCommand) {
   }
   const test::CommandOutcome folder = test::run_command("COHORT_ONLY_CHECK_WORDS=1 " + cohort + "evaluate push .");
   EXPECT_EQ(folder.code, 0) << "a folder is a policy: " << folder.output;
+  for (const char* command :
+       {"evaluate outputs/nothing --task push", "evaluate outputs/nothing", "view outputs/nothing"}) {
+    const test::CommandOutcome lost = test::run_command(cohort + command);
+    EXPECT_NE(lost.output.find("outputs/nothing: there is no such file or folder"), std::string::npos)
+        << command << "\n"
+        << lost.output;
+  }
   const test::CommandOutcome none = test::run_command(cohort + "collect --episodes 3");
   EXPECT_NE(none.output.find("episodes of which task? `cohort collect pick-and-place`"), std::string::npos)
       << none.output;
