@@ -134,7 +134,7 @@ int run_collect(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-collect", "cohort collect", &run_collect);
+const TorchProgram kCollect("cohort-collect", "cohort collect", &run_collect);
 
 }  // namespace
 }  // namespace cohort::cli

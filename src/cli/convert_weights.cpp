@@ -107,7 +107,7 @@ int run_convert(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-convert-weights", "cohort convert-weights", &run_convert);
+const TorchProgram kConvertWeights("cohort-convert-weights", "cohort convert-weights", &run_convert);
 
 }  // namespace
 }  // namespace cohort::cli

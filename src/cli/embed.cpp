@@ -154,7 +154,7 @@ int run_embed(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-embed", "cohort data embed", &run_embed);
+const TorchProgram kEmbed("cohort-embed", "cohort data embed", &run_embed);
 
 }  // namespace
 }  // namespace cohort::cli

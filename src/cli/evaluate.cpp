@@ -274,7 +274,7 @@ int run_evaluate(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-evaluate", "cohort evaluate", &run_evaluate);
+const TorchProgram kEvaluate("cohort-evaluate", "cohort evaluate", &run_evaluate);
 
 }  // namespace
 }  // namespace cohort::cli

@@ -53,7 +53,7 @@ int run_export(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-export", "cohort export", &run_export);
+const TorchProgram kExport("cohort-export", "cohort export", &run_export);
 
 }  // namespace
 }  // namespace cohort::cli

@@ -56,7 +56,7 @@ int run_predict(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-predict", "cohort predict", &run_predict);
+const TorchProgram kPredict("cohort-predict", "cohort predict", &run_predict);
 
 }  // namespace
 }  // namespace cohort::cli

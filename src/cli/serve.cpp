@@ -179,7 +179,7 @@ int run_serve(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-serve", "cohort serve", &run_serve);
+const TorchProgram kServe("cohort-serve", "cohort serve", &run_serve);
 
 }  // namespace
 }  // namespace cohort::cli

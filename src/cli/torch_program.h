@@ -1,7 +1,7 @@
 /// The programs that link LibTorch: one executable, `cohort-torch`, holds them all, so that what they share lies on the disk and
 /// in memory once. cohort-train, cohort-evaluate and the others in `bin` are files of a few kilobytes that become it.
 ///
-///   const TorchProgram kProgram("cohort-predict", "cohort predict", &run_predict);   // at the end of predict.cpp
+///   const TorchProgram kPredict("cohort-predict", "cohort predict", &run_predict);   // at the end of predict.cpp
 #pragma once
 #include <string>
 #include <vector>

@@ -71,7 +71,7 @@ int run_train(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-train", "cohort train", &run_train);
+const TorchProgram kTrain("cohort-train", "cohort train", &run_train);
 
 }  // namespace
 }  // namespace cohort::cli

@@ -327,7 +327,7 @@ int run_view(const std::vector<std::string>& words) {
   return 0;
 }
 
-const TorchProgram kProgram("cohort-view", "cohort view", &run_view);
+const TorchProgram kView("cohort-view", "cohort view", &run_view);
 
 }  // namespace
 }  // namespace cohort::cli
