@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "sim/backends/cpu/block_runner.h"
-#include "sim/backends/cpu/freed_memory.h"
+#include "sim/freed_memory.h"
 #include "sim/kernels/sense/listed_contact.h"
 
 namespace cohort::sim {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "sim/backends/cpu/freed_memory.h"
+#include "sim/freed_memory.h"
 #include "sim/host/shape_bounds.h"
 
 namespace cohort::sim {

@@ -1,4 +1,4 @@
-#include "sim/backends/cpu/lane_avx512.h"
+#include "sim/kernels/lane/lane_avx512.h"
 #include "terrain_lanes.h"
 
 namespace cohort::tasks::test {

@@ -1,9 +1,9 @@
-/// Eight floats as sim's lane type (sim/backends/cpu/lane_register.h) without AVX: what the scalar lanes traverse meshes with. The compiler
-/// takes its vectors apart; the operations are those of sim/backends/cpu/lane_avx2.h, so that the results are the same bits.
+/// Eight floats as sim's lane type (sim/kernels/lane/lane_register.h) without AVX: what the scalar lanes traverse meshes with. The compiler
+/// takes its vectors apart; the operations are those of sim/kernels/lane/lane_avx2.h, so that the results are the same bits.
 #pragma once
 #include <cstring>
 
-#include "sim/backends/cpu/lane_register.h"
+#include "sim/kernels/lane/lane_register.h"
 
 namespace cohort::render {
 

@@ -1,6 +1,6 @@
 #include "render/cpu/tile_runner.h"
 #include "render/kernels/tile.h"
-#include "sim/backends/cpu/lane_avx2.h"
+#include "sim/kernels/lane/lane_avx2.h"
 
 namespace cohort::render {
 

@@ -1,6 +1,6 @@
 #include "render/cpu/tile_runner.h"
 #include "render/kernels/tile.h"
-#include "sim/backends/cpu/lane_avx512.h"
+#include "sim/kernels/lane/lane_avx512.h"
 
 namespace cohort::render {
 

@@ -1,4 +1,4 @@
-#include "sim/backends/cpu/lane_avx2.h"
+#include "sim/kernels/lane/lane_avx2.h"
 #include "tasks/terms/program.h"
 
 namespace cohort::tasks::terms {

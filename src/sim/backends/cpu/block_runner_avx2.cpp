@@ -1,5 +1,5 @@
 #include "sim/backends/cpu/block_runner_impl.h"
-#include "sim/backends/cpu/lane_avx2.h"
+#include "sim/kernels/lane/lane_avx2.h"
 
 namespace cohort::sim {
 

@@ -1,5 +1,5 @@
 #include "sim/backends/cpu/block_runner_impl.h"
-#include "sim/backends/cpu/lane_avx512.h"
+#include "sim/kernels/lane/lane_avx512.h"
 
 namespace cohort::sim {
 

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/thread_team.h"
 #include "sim/backends/cpu/block_runner.h"
-#include "sim/backends/cpu/freed_memory.h"
+#include "sim/freed_memory.h"
 #include "sim/batched_engine.h"
 #include "sim/engine_plan.h"
 #include "sim/host_memory.h"

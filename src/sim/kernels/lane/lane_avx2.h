@@ -2,7 +2,7 @@
 #pragma once
 #include <immintrin.h>
 
-#include "sim/backends/cpu/lane_register.h"
+#include "sim/kernels/lane/lane_register.h"
 
 namespace cohort::sim {
 

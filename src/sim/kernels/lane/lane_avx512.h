@@ -3,7 +3,7 @@
 #pragma once
 #include <immintrin.h>
 
-#include "sim/backends/cpu/lane_avx2.h"
+#include "sim/kernels/lane/lane_avx2.h"
 
 namespace cohort::sim {
 
