@@ -1,5 +1,6 @@
 // Reading CSV files into columns: ours against pandas (its C engine) and pyarrow in the same run, in turns. The files
 // are invented; what every side has read is compared before its time counts.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>

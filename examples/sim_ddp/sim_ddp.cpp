@@ -6,6 +6,7 @@
 //   torchrun --standalone --nproc-per-node=2 --no-python sim_ddp           the same under torchrun
 //
 //   sim_ddp [ENVIRONMENTS [STEPS]]     over all ranks, 2048 and 400 without
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 

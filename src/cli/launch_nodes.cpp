@@ -1,5 +1,6 @@
 #include "cli/launch_nodes.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 

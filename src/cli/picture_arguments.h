@@ -1,5 +1,6 @@
 /// Sizes and geom groups of pictures, as they are typed.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>

@@ -1,6 +1,7 @@
 #include "cli/settings_help.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "cli/subcommand.h"

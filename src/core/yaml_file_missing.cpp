@@ -1,4 +1,6 @@
 // Stands in where the build has no yaml-cpp.
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
 #include "core/yaml_file.h"
 

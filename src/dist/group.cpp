@@ -1,5 +1,6 @@
 #include "dist/group.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 

@@ -1,6 +1,7 @@
 #include "models/convolution.h"
 
 #include <cmath>
+#include <optional>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>

@@ -1,5 +1,6 @@
 #include "models/dropout.h"
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <utility>

@@ -1,5 +1,6 @@
 #include "monitor/host_text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace cohort::monitor {

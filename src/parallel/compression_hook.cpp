@@ -1,5 +1,7 @@
 #include "parallel/compression_hook.h"
 
+#include <vector>
+
 namespace cohort::parallel {
 namespace {
 

@@ -1,5 +1,6 @@
 #include "policies/text_encoder.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>

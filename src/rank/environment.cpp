@@ -1,5 +1,6 @@
 #include "rank/environment.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 #include "report/gnuplot.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <vector>
 
 #include <ATen/Parallel.h>
 #include <torch/types.h>

@@ -1,5 +1,7 @@
 #include "train/random_state.h"
 
+#include <mutex>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <torch/types.h>

@@ -1,4 +1,6 @@
 // `cohort collect` as a user runs it.
+#include <fstream>
+
 #include "cli/task_program.h"
 
 namespace cohort::testing {

@@ -1,5 +1,7 @@
 // `cohort devices`, and the GPUs that `cohort launch` gives its ranks, on a machine whose driver is
 // tests/core/fake_driver.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "core/json.h"

@@ -1,4 +1,6 @@
 // `cohort doctor` on this machine: what a machine without a GPU can be made to suffer from.
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,4 +1,6 @@
 // `cohort estimate` beside what the same training takes.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "cli/training.h"

@@ -1,4 +1,7 @@
 // `cohort evaluate`, and rollouts while training, as a user runs them.
+#include <algorithm>
+#include <fstream>
+
 #include "cli/task_program.h"
 
 namespace cohort::testing {

@@ -1,5 +1,6 @@
 // `cohort export`, and policies in ONNX files as a user meets them.
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>

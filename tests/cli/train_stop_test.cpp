@@ -1,5 +1,7 @@
 // Trainings that a signal stops: which signals, what is saved, and what the user is told to type; and the progress bar
 // of a job on a real terminal.
+#include <functional>
+
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>

@@ -1,5 +1,6 @@
 #include "core/log.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 #include <vector>

@@ -1,5 +1,6 @@
 #include "core/progress.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

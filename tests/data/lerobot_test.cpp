@@ -1,5 +1,6 @@
 // LeRobot data sets against the formulas that their values and pictures were made by.
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // LeRobot data sets that are written, against what they were written from.
 #include "data/lerobot/lerobot_writer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 

@@ -1,5 +1,6 @@
 // Trajectory transforms against the DROID pipeline's own code: octo as droid_policy_learning pins it, dlimp, and that
 // package's transform (fixtures/make_trajectory_fixture.py).
+#include <algorithm>
 #include <map>
 #include <set>
 

@@ -1,5 +1,6 @@
 // Rotations against scipy, images against TensorFlow, statistics against NumPy (fixtures/make_transform_fixture.py);
 // the rest against closed formulas.
+#include <algorithm>
 #include <cmath>
 #include <set>
 

@@ -1,5 +1,6 @@
 // One rank of the process-group tests: dist_worker SCENARIO [FILE]. Prints "error: ..." and returns 1 on an exception. A
 // rank that is late goes on when the file is there.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>

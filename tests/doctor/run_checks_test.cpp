@@ -1,4 +1,6 @@
 // Checks of a run, on folders as runs and launchers leave them.
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 

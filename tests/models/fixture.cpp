@@ -1,5 +1,6 @@
 #include "models/fixture.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 

@@ -1,5 +1,6 @@
 #include "models/formula.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

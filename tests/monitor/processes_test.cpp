@@ -1,5 +1,6 @@
 #include "monitor/processes.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 

@@ -1,5 +1,6 @@
 // One rank of the tests of data parallelism: parallel_worker SCENARIO FOLDER. Writes the same files as
 // ddp_reference.py. Prints "error: ..." and returns 1 on an exception.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // The parts of a chart that need no gnuplot.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>

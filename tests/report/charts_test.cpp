@@ -1,6 +1,7 @@
 // gnuplot is run; Python's XML parser and a PNG decoder read what it made.
 #include "report/charts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>

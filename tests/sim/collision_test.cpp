@@ -1,4 +1,6 @@
 // Contacts of every pair of shapes against MuJoCo C: distances, places and normals from random poses.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "block.h"

@@ -1,4 +1,5 @@
 // The axes along which a shape and a prism of a height field are tried: none that is better is left out unseen.
+#include <algorithm>
 #include <array>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #include "sim/host/inverse_kinematics.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

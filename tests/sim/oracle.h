@@ -1,5 +1,6 @@
 /// MuJoCo C as the oracle: random states of a model, and our kernels in one float beside it.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>

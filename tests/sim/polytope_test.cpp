@@ -1,4 +1,5 @@
 // Contacts of polytopes that the lanes compute, against the same of one environment alone in double precision.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>

@@ -1,4 +1,5 @@
 // Every kind of sensor against MuJoCo C on random states, outputs poisoned first.
+#include <algorithm>
 #include <cstdio>
 
 #include <gtest/gtest.h>

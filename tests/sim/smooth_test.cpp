@@ -1,4 +1,6 @@
 // Stage by stage against MuJoCo C on random states, our outputs poisoned with infinity first.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "block.h"

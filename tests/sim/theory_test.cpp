@@ -1,4 +1,5 @@
 // The batched engine against closed formulas.
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 /// What a person sees on a terminal after these bytes: enough of ECMA-48 for a progress bar (CR, LF, CSI K, CSI m).
 #pragma once
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>

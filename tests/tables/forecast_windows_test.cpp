@@ -1,5 +1,6 @@
 #include "tables/forecast_windows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>

@@ -1,5 +1,6 @@
 #include "tasks/terms/formula.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

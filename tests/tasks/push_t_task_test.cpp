@@ -1,5 +1,6 @@
 #include "tasks/push_t/push_t_task.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 

@@ -1,4 +1,5 @@
 // The experts of the suite in 100 seeds on both engines.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,5 +1,7 @@
 #include "tensors/convert.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <ATen/DLConvertor.h>

@@ -1,5 +1,6 @@
 #include "train/gradient_checkpoint.h"
 
+#include <map>
 #include <thread>
 
 #include <gtest/gtest.h>

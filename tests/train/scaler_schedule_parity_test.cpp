@@ -1,4 +1,6 @@
 
+#include <algorithm>
+
 #include <torch/types.h>
 
 #include "core/json.h"

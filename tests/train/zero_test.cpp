@@ -1,5 +1,6 @@
 // Optimizer state and gradients divided among real processes (parallel.zero): the numbers of one process, less memory on
 // each, checkpoints that any number of processes goes on from.
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 

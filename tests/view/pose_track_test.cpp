@@ -1,6 +1,7 @@
 // Poses in small numbers stay where they were.
 #include "view/pose_track.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <random>

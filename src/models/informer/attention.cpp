@@ -1,6 +1,7 @@
 #include "models/informer/attention.h"
 
 #include <cmath>
+#include <optional>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>

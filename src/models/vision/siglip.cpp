@@ -1,5 +1,6 @@
 #include "models/vision/siglip.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <torch/nn/module.h>

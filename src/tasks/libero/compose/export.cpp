@@ -1,5 +1,6 @@
 #include "tasks/libero/compose/export.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,6 @@
 #include "tasks/libero/compose/placement.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
