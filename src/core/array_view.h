@@ -1,5 +1,5 @@
 /// A view of memory that somebody else owns: element type, shape, strides, device and stream. The currency between
-/// modules that do not know LibTorch and those that do (tensors/ converts without copies; core/dlpack.h speaks DLPack).
+/// modules that do not know LibTorch and those that do (tensors/ converts without copies).
 #pragma once
 #include <array>
 #include <cstddef>

@@ -222,32 +222,6 @@ std::vector<at::Tensor> gradient_checkpoint(torch::nn::Module& layer, const Segm
   return run_checkpointed(forward, inputs, layer.parameters(), layer.is_training() ? layer.buffers() : variable_list());
 }
 
-at::Tensor gradient_checkpoint_chain(const std::vector<std::shared_ptr<torch::nn::Module>>& layers,
-                                     const LayerCall& call, const at::Tensor& input, int segments) {
-  COHORT_THROW_UNLESS(segments >= 0, "gradient checkpointing: {} segments are impossible", segments);
-  const std::size_t n = layers.size();
-  const std::size_t parts = segments == 0 ? n : std::min(n, static_cast<std::size_t>(segments));
-  at::Tensor x = input;
-  for (std::size_t part = 0; part < parts; ++part) {
-    const std::vector<std::shared_ptr<torch::nn::Module>> mine(
-        layers.begin() + static_cast<std::ptrdiff_t>(part * n / parts),
-        layers.begin() + static_cast<std::ptrdiff_t>((part + 1) * n / parts));
-    variable_list parameters, buffers;
-    for (const auto& layer : mine) {
-      for (const auto& parameter : layer->parameters()) parameters.push_back(parameter);
-      if (!layer->is_training()) continue;
-      for (const auto& buffer : layer->buffers()) buffers.push_back(buffer);
-    }
-    const auto run = [mine, call](const variable_list& in) {
-      at::Tensor y = in[0];
-      for (const auto& layer : mine) y = call(*layer, y);
-      return variable_list{y};
-    };
-    x = run_checkpointed(run, {x}, parameters, std::move(buffers))[0];
-  }
-  return x;
-}
-
 models::SegmentRunner checkpointing_runner() {
   return [](const torch::nn::Module& part, const models::Segment& segment, const std::vector<at::Tensor>& inputs) {
     const SegmentFunction run = [segment](const variable_list& in) { return variable_list{segment(in)}; };

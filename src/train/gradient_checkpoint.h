@@ -7,7 +7,6 @@
 /// ready once, as without checkpointing.
 #pragma once
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -35,14 +34,6 @@ std::vector<at::Tensor> gradient_checkpoint(const SegmentFunction& forward, cons
 /// As above for a function of one module: its parameters are listed, and its buffers change once and not twice.
 std::vector<at::Tensor> gradient_checkpoint(torch::nn::Module& layer, const SegmentFunction& forward,
                                             const std::vector<at::Tensor>& inputs);
-
-/// Runs one layer of a chain on its one input.
-using LayerCall = std::function<at::Tensor(torch::nn::Module& layer, const at::Tensor& x)>;
-
-/// A chain of layers with one input and one output each, in `segments` parts of about equal length (0: one per layer);
-/// every part is checkpointed. `call` and the layers must live until backward.
-at::Tensor gradient_checkpoint_chain(const std::vector<std::shared_ptr<torch::nn::Module>>& layers,
-                                     const LayerCall& call, const at::Tensor& input, int segments = 0);
 
 /// A runner for models::SegmentRunnerGuard that checkpoints every segment of a model. What
 /// TrainSettings::gradient_checkpointing installs.

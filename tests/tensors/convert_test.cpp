@@ -4,10 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <ATen/DLConvertor.h>
 #include <torch/types.h>
 
-#include "core/dlpack.h"
 #include "tensors/pinned_allocator.h"
 
 namespace cohort::tensors {
@@ -60,29 +58,6 @@ TEST(Convert, DevicesKeepTheirNames) {
   EXPECT_THROW(parse_device("gpu"), Error);
   EXPECT_THROW(parse_device("cuda:x"), Error);
   EXPECT_THROW(to_device_id(c10::Device("meta")), Error);
-}
-
-// LibTorch's own DLPack code is the judge of ours.
-TEST(DlPack, LibTorchReadsOurTensorsAndWeReadIts) {
-  std::vector<double> memory(6, 0.5);
-  bool released = false;
-  dlpack::ManagedTensor* ours = dlpack::to_dlpack(make_view(memory.data(), {2, 3}), [&released] { released = true; });
-  {
-    const at::Tensor tensor = at::fromDLPack(reinterpret_cast<DLManagedTensor*>(ours));
-    EXPECT_EQ(tensor.sizes(), (std::vector<std::int64_t>{2, 3}));
-    EXPECT_EQ(tensor.data_ptr(), memory.data());
-    EXPECT_EQ(tensor.scalar_type(), c10::kDouble);
-  }
-  EXPECT_TRUE(released);
-
-  const at::Tensor source = torch::arange(12, torch::kInt64).reshape({3, 4}).t();
-  DLManagedTensor* theirs = at::toDLPack(source);
-  const ArrayView view = dlpack::from_dlpack(*reinterpret_cast<dlpack::ManagedTensor*>(theirs));
-  EXPECT_EQ(view.type, ElementType::kInt64);
-  EXPECT_EQ(view.shape[0], 4);
-  EXPECT_EQ(view.strides[0], 1);
-  EXPECT_EQ(static_cast<std::int64_t*>(view.data)[view.strides[1]], 4);
-  theirs->deleter(theirs);
 }
 
 TEST(PinnedAllocator, WithoutAnAcceleratorMemoryIsOrdinary) {

@@ -21,7 +21,7 @@
 namespace cohort::train {
 namespace {
 
-enum class How { kPlain, kModules, kListed, kChain, kRunner };
+enum class How { kPlain, kModules, kListed, kRunner };
 
 /// A residual block with dropout of both kinds and BatchNorm; its input is used twice.
 struct BlockImpl : torch::nn::Module {
@@ -48,13 +48,6 @@ struct CheckpointedNet : torch::nn::Module {
     }
   }
   at::Tensor forward(at::Tensor x, How how) {
-    if (how == How::kChain) {
-      const std::vector<std::shared_ptr<torch::nn::Module>> chain(blocks.begin(), blocks.end());
-      const auto call = [](torch::nn::Module& block, const at::Tensor& in) {
-        return dynamic_cast<BlockImpl&>(block).forward(in);
-      };
-      return head(gradient_checkpoint_chain(chain, call, x, 2));
-    }
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const auto block = blocks[i];
       const SegmentFunction run = [block](const std::vector<at::Tensor>& in) {
@@ -118,7 +111,7 @@ TEST(GradientCheckpoint, LossGradientsBuffersAndGeneratorsAreThoseWithoutIt) {
   for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
     for (const bool input_needs_gradient : {false, true}) {
       const Outcome plain = run(How::kPlain, precision, input_needs_gradient);
-      for (const How how : {How::kModules, How::kChain, How::kRunner}) {
+      for (const How how : {How::kModules, How::kRunner}) {
         expect_same(plain, run(how, precision, input_needs_gradient),
                     std::string(to_string(precision)) + " way " + std::to_string(static_cast<int>(how)));
       }
