@@ -15,10 +15,8 @@ struct Vec {
   friend Vec operator+(Vec a, Vec b) { return {a.x + b.x, a.y + b.y, a.z + b.z}; }
   friend Vec operator-(Vec a, Vec b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
   friend Vec operator*(double s, Vec a) { return {s * a.x, s * a.y, s * a.z}; }
+  friend Vec cross(Vec a, Vec b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
 };
-Vec cross(Vec a, Vec b) {
-  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-}
 Vec vec(const std::array<double, 3>& a) {
   return {a[0], a[1], a[2]};
 }
