@@ -37,7 +37,7 @@ std::array<double, 4> quat_by(const float* rpy) {
           cr * cp * sy - sr * sp * cy};
 }
 
-std::array<double, 4> product(const std::array<double, 4>& a, const std::array<double, 4>& b) {
+std::array<double, 4> turned_quat(const std::array<double, 4>& a, const std::array<double, 4>& b) {
   return {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
           a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1], a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
 }
@@ -67,7 +67,7 @@ sim::VisualCamera own_camera(const sim::VisualCamera& camera, const sim::Looks& 
   if (looks.has(Look::kCameraTurn)) {
     const float* const rpy = looks.of(Look::kCameraTurn, env) + 3 * index;
     if (rpy[0] != 0 || rpy[1] != 0 || rpy[2] != 0) {
-      own.quat = product(quat_by(rpy), own.quat);
+      own.quat = turned_quat(quat_by(rpy), own.quat);
       own.mat0 = product(turned_by(rpy), own.mat0);
     }
   }
