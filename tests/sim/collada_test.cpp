@@ -141,5 +141,62 @@ TEST(ObjMesh, FacesWithAndWithoutTextureCoordinatesAreAllRead) {
   EXPECT_THROW(read_obj("v 0 zero 0\nf 1 1 1\n"), Error);
 }
 
+TEST(TextStl, IsReadAsABinaryOneIsInBothKindsOfModelFiles) {
+  constexpr int kFaces[4][3] = {{0, 2, 1}, {0, 1, 3}, {0, 3, 2}, {1, 2, 3}};
+  constexpr float kCorners[4][3] = {{0, 0, 0}, {0.1f, 0, 0}, {0, 0.1f, 0}, {0, 0, 0.1f}};
+  std::string text = "solid part\r\n", binary = "solid that is binary";
+  binary.resize(80, ' ');
+  binary += std::string("\4\0\0\0", 4);
+  for (const auto& face : kFaces) {
+    text += " facet normal 0 0 0\r\n  outer loop\r\n";
+    binary.append(12, '\0');
+    for (const int corner : face) {
+      text += format("   vertex {:+e} {:e} {}\r\n", kCorners[corner][0], kCorners[corner][1], kCorners[corner][2]);
+      binary.append(reinterpret_cast<const char*>(kCorners[corner]), 12);
+    }
+    text += "  endloop\r\n endfacet\r\n";
+    binary.append(2, '\0');
+  }
+  text += "endsolid part\r\n";
+  EXPECT_TRUE(is_text_stl(text));
+  EXPECT_FALSE(is_text_stl(binary));
+  const TriangleMesh read = read_text_stl(text);
+  EXPECT_EQ(read.vertex.size(), 12u) << "a corner of several facets is one vertex";
+  EXPECT_EQ(read.face.size(), 12u);
+  EXPECT_THROW(read_text_stl(text.substr(0, text.find("endfacet") - 40)), Error);
+  EXPECT_THROW(read_text_stl("solid empty\nendsolid empty\n"), Error);
+
+  const TemporaryFolder folder("cohort-text-stl");
+  std::filesystem::create_directories(folder.path() / "meshes");
+  write_file_atomically(folder.path() / "meshes" / "text.stl", text);
+  write_file_atomically(folder.path() / "meshes" / "binary.stl", binary);
+  const auto mass = [&](const std::string& name, bool urdf) {
+    Scene scene({.engine = EngineKind::kMujoco});
+    if (urdf) {
+      write_file_atomically(
+          folder.path() / "part.urdf",
+          format("<robot name='r'><link name='base'><collision><geometry><mesh filename='meshes/{}'/></geometry>"
+                 "</collision></link></robot>",
+                 name));
+      scene.add_entity(Urdf{.file = (folder.path() / "part.urdf").string()}, "part");
+    } else {
+      write_file_atomically(folder.path() / "part.xml",
+                            format("<mujoco><compiler meshdir='meshes'/><asset><mesh file='{0}.stl'/></asset>"
+                                   "<worldbody><body><freejoint/><geom type='mesh' mesh='{0}'/></body></worldbody>"
+                                   "</mujoco>",
+                                   name.substr(0, name.find('.'))));
+      scene.add_entity(Mjcf{.file = (folder.path() / "part.xml").string()}, "part");
+    }
+    scene.build(1);
+    double sum = 0;
+    for (const LinkInfo& link : scene.info().links) sum += link.mass;
+    return sum;
+  };
+  for (const bool urdf : {false, true}) {
+    EXPECT_NEAR(mass("text.stl", urdf), 1000 * 1e-3 / 6, 1e-6) << "of 1,000 kg/m^3";
+    EXPECT_NEAR(mass("text.stl", urdf), mass("binary.stl", urdf), 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace cohort::sim

@@ -530,5 +530,64 @@ TEST_F(UrdfMeshes, AMissingFileOfAnMjcfModelIsToldLikewise) {
   says(message_of([&] { compile_scene(std::span(&e, 1), {}, {}); }), "is `rock.obj` meant?");
 }
 
+TEST(UrdfConventions, WhatMujocoRefusesWithoutANameIsNamedWithARemedy) {
+  const auto error = [](const std::string& body) {
+    return build_urdf(Urdf{.file = "", .xml = "<robot name='r'>" + body + "</robot>"}).error;
+  };
+  const auto link = [](const std::string& name, const std::string& more = "") {
+    return "<link name='" + name + "'>" + kUrdfInertial + more + "</link>";
+  };
+  const auto joint = [](const std::string& type, const std::string& more = "") {
+    return "<joint name='j' type='" + type + "'><parent link='a'/><child link='b'/>" + more + "</joint>";
+  };
+  const struct {
+    std::string said, wanted;
+  } kCases[] = {
+      {error(""), "no <link>"},
+      {error(link("a") + link("b") + joint("continuous", "<axis xyz='0 0 0'/>")), "joint `j` has the axis 0 0 0"},
+      {error(link("a") + link("b") + joint("floating")), "joint `j` is floating below `a`"},
+      {error(link("a") + link("b") + joint("continuous") +
+             "<joint name='k' type='fixed'><parent link='b'/><child link='a'/></joint>"),
+       "none is the base"},
+      {error(link("a", "<collision><geometry><cone radius='1' length='1'/></geometry></collision>")),
+       "link `a` has the shape <cone> (line 1): box, sphere, cylinder, capsule and mesh"},
+  };
+  for (const auto& [said, wanted] : kCases) EXPECT_NE(said.find(wanted), std::string::npos) << said;
+  // One that is spelt as MuJoCo needs it.
+  EXPECT_EQ(error("<link name='world'/>" + link("b") +
+                  "<joint name='j' type='floating'><parent link='world'/><child link='b'/></joint>"),
+            "");
+}
+
+TEST(UrdfConventions, ShapesWithoutExtentAreLeftOutWithALine) {
+  const UrdfBuilt built =
+      build_urdf(Urdf{.file = "",
+                      .xml = "<robot name='r'><link name='a'>" + kUrdfInertial +
+                             "<collision><geometry><sphere radius='0.00'/></geometry></collision><collision><geometry>"
+                             "<sphere radius='0.1'/></geometry></collision></link></robot>"});
+  EXPECT_EQ(built.error, "");
+  EXPECT_TRUE(built.warns("1 shape of size 0 left out"));
+}
+
+TEST(UrdfLimits, LimitsThatLookLikeDegreesAreAskedAfter) {
+  const auto built = [](const std::string& limit) {
+    return build_hand(urdf_joint("lead", "revolute", "left", limit) + urdf_joint("hold", "fixed", "right", ""));
+  };
+  EXPECT_TRUE(built("<limit lower='-90' upper='90' effort='1' velocity='1'/>").warns("are they degrees?"));
+  EXPECT_FALSE(built("<limit lower='-6.28' upper='6.28' effort='1' velocity='1'/>").warns("are they degrees?"));
+}
+
+TEST(UrdfLimits, InertialsThatAreZeroOrLackAPartLoadWithTheFlagThatTheirMessageNames) {
+  for (const char* inertial : {"<mass value='1'/><inertia ixx='1' iyy='1' izz='0' ixy='0' ixz='0' iyz='0'/>",
+                               "<mass value='1'/>", "<inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/>"}) {
+    Urdf urdf{
+        .file = "",
+        .xml = "<robot name='r'><link name='a'><inertial>" + std::string(inertial) + "</inertial></link></robot>"};
+    EXPECT_NE(build_urdf(urdf).error.find("--repair-inertia"), std::string::npos) << inertial;
+    urdf.edits.repair_inertia = true;
+    EXPECT_EQ(build_urdf(urdf).error, "") << inertial;
+  }
+}
+
 }  // namespace
 }  // namespace cohort::sim

@@ -222,6 +222,23 @@ TEST_F(NewTaskFile, EveryKindThatGoesWithARobotPassesTheChecks) {
   }
 }
 
+TEST_F(NewTaskFile, ADroneWithoutJointsHoversByItsThrusts) {
+  std::string sites, motors;
+  for (int i = 0; i < 4; ++i) {
+    sites += format("<site name='s{}' pos='{} {} 0'/>", i, i < 2 ? 0.1 : -0.1, i % 2 == 0 ? 0.1 : -0.1);
+    motors += format("<motor name='thrust{0}' site='s{0}' gear='0 0 1 0 0 {1}' ctrlrange='0 6'/>", i,
+                     i == 0 || i == 3 ? 0.01 : -0.01);
+  }
+  const fs::path drone = write("drone.xml",
+                               "<mujoco><worldbody><body name='drone'><freejoint/><geom type='box' "
+                               "size='0.1 0.1 0.02' mass='1'/>" +
+                                   sites + "</body></worldbody><actuator>" + motors + "</actuator></mujoco>");
+  const NewTask task = write_new_task({.file = path("drone.yaml"), .robot = drone, .like = ""});
+  EXPECT_EQ(task.like, "balance");
+  EXPECT_NE(task.text.find("actuator: {actuators: '.*'}"), std::string::npos) << task.text;
+  expect_passes(path("drone.yaml"));
+}
+
 TEST_F(NewTaskFile, WhatCannotBeIsSaidAndNoFileIsTouched) {
   const fs::path arm = write("arm.xml", kArm), dog = fs::path(kModels) / "quadruped.xml";
   const auto complaint = [&](const fs::path& robot, const std::string& like, const std::string& file = "new.yaml") {

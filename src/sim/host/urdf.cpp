@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "core/config.h"
 #include "core/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct UrdfJoint {
   std::string name, type, parent, child;
-  std::optional<XmlElement> limit, mimic;
+  std::optional<XmlElement> limit, mimic, axis;
 
   /// Has one position, which limits and <mimic> speak of.
   bool single() const { return type == "revolute" || type == "continuous" || type == "prismatic"; }
@@ -33,18 +34,21 @@ constexpr std::pair<const char*, const char*> kLeftOut[] = {
     {"safety_controller", "its limits have no effect"},
     {"calibration", "it has no effect"}};
 
+constexpr const char* kShapes[] = {"box", "sphere", "cylinder", "capsule", "mesh"};
+
 struct UrdfParts {
   std::vector<std::string> links;
   std::vector<UrdfJoint> joints;
   int visuals = 0, collisions = 0;
   std::map<std::string, int> left_out;  ///< how many of kLeftOut
+  std::string odd_shape;                ///< the first that MuJoCo does not know, with its link and line
 };
 
 /// Joints and links of the robot itself: <transmission> and <ros2_control> have elements of the same names.
 UrdfParts parts_of(std::string_view xml) {
   UrdfParts parts;
   UrdfJoint* joint = nullptr;
-  bool in_link = false;
+  bool in_link = false, in_geometry = false;
   for (XmlElement& e : xml_elements(xml)) {
     if (e.depth <= 1) joint = nullptr, in_link = e.name == "link";
     if (e.depth == 2 && in_link) parts.visuals += e.name == "visual", parts.collisions += e.name == "collision";
@@ -52,6 +56,10 @@ UrdfParts parts_of(std::string_view xml) {
       if (e.name == name && (e.depth == 1 || (e.depth == 2 && joint != nullptr))) ++parts.left_out[name];
     }
     if (e.depth == 1 && e.name == "link") parts.links.push_back(e.attribute("name"));
+    if (e.depth == 3) in_geometry = in_link && e.name == "geometry";
+    if (e.depth == 4 && in_geometry && parts.odd_shape.empty() &&
+        std::ranges::none_of(kShapes, [&](const char* shape) { return e.name == shape; }))
+      parts.odd_shape = format("link `{}` has the shape <{}> (line {})", parts.links.back(), e.name, e.line);
     if (e.depth == 1 && e.name == "joint") {
       joint = &parts.joints.emplace_back();
       joint->name = e.attribute("name");
@@ -64,6 +72,8 @@ UrdfParts parts_of(std::string_view xml) {
       joint->limit = std::move(e);
     else if (e.name == "mimic")
       joint->mimic = std::move(e);
+    else if (e.name == "axis")
+      joint->axis = std::move(e);
   }
   return parts;
 }
@@ -162,10 +172,44 @@ void remark_on_limits(const UrdfJoint& j, JointRemarks& remarks) {
   } else if (lower > upper) {
     remarks.add(j, format("has its limits turned round, {} to {}: it moves without limits; {}", lower, upper, remedy));
   }
+  // A robot's joint turns a few times at most.
+  constexpr double kMostTurned = 20;  // rad
+  if (const double far = std::max(std::abs(lower), std::abs(upper)); turns && far > kMostTurned && far <= 720) {
+    remarks.add(j, format("has limits from {} to {} rad: are they degrees? URDF has radians", lower, upper));
+  }
   const double effort = urdf_number(*j.limit, "effort", 1);
   if (effort > 0 || !j.limit->has("effort")) return;
   remarks.add(j, format("has an effort limit of {}: {}; give it a positive one", effort,
                         effort < 0 ? "it is taken without its sign" : "its force is not limited"));
+}
+
+/// What MuJoCo refuses without saying which link or joint it is, with a remedy; "" where nothing is. borne: the links
+/// that are the child of a joint.
+std::string refusal(const UrdfParts& parts, const std::set<std::string>& borne) {
+  if (parts.links.empty()) return "it has no <link>, and a robot has one at least";
+  if (!parts.odd_shape.empty()) {
+    return parts.odd_shape + ": box, sphere, cylinder, capsule and mesh are known; make a mesh of it (STL, OBJ)";
+  }
+  if (std::ranges::all_of(parts.links, [&](const std::string& link) { return borne.contains(link); })) {
+    return "each link is the child of a joint, so that none is the base: joints form a circle, of which one has to go";
+  }
+  for (const UrdfJoint& j : parts.joints) {
+    if (j.type == "floating" && (j.parent != "world" || borne.contains("world"))) {
+      return format(
+          "joint `{}` is floating below `{}`: MuJoCo lets only what hangs on the world float. Name its parent "
+          "`world`, or make three prismatic and three revolute joints of it",
+          j.name, j.parent);
+    }
+    if (j.axis && j.type != "fixed" && j.type != "floating") {
+      std::istringstream numbers(j.axis->attribute("xyz"));
+      double x = 1, y = 1, z = 1;
+      if (numbers >> x >> y >> z && x * x + y * y + z * z < 1e-12) {
+        return format("joint `{}` has the axis {}, which is no direction: 0 0 1 is, say (line {})", j.name,
+                      j.axis->attribute("xyz"), j.axis->line);
+      }
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -200,6 +244,8 @@ UrdfRemarks check_urdf(std::string_view xml) {
   if (const std::string name = repeated(children); !name.empty()) {
     wrong(format("link `{}` is the child of two joints: it can have one parent", name));
   }
+  const std::set<std::string> borne(children.begin(), children.end());
+  wrong(refusal(parts, borne));
   JointRemarks of_joints;
   for (const UrdfJoint& j : parts.joints) {
     remark_on_limits(j, of_joints);
@@ -216,7 +262,6 @@ UrdfRemarks check_urdf(std::string_view xml) {
   }
   remarks.warnings = of_joints.texts();
   std::vector<std::string> bases;
-  const std::set<std::string> borne(children.begin(), children.end());
   for (const std::string& link : parts.links) {
     if (borne.count(link) == 0) bases.push_back(link);
   }
@@ -288,6 +333,24 @@ std::string with_visuals(std::string_view xml) {
     text.insert(root->end, format("<mujoco><compiler{}/></mujoco>", kSetting));
   }
   return text;
+}
+
+std::string with_whole_inertials(std::string_view xml) {
+  const std::vector<XmlElement> elements = xml_elements(xml);
+  std::string text;
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const XmlElement& e = elements[i];
+    if (e.depth != 2 || e.name != "inertial" || e.end < 2 || xml[e.end - 2] == '/') continue;
+    bool mass = false, inertia = false;
+    for (std::size_t k = i + 1; k < elements.size() && elements[k].depth > 2; ++k)
+      mass = mass || elements[k].name == "mass", inertia = inertia || elements[k].name == "inertia";
+    text += xml.substr(done, e.end - done);
+    done = e.end;
+    if (!mass) text += "<mass value=\"0\"/>";
+    if (!inertia) text += "<inertia ixx=\"0\" iyy=\"0\" izz=\"0\" ixy=\"0\" ixz=\"0\" iyz=\"0\"/>";
+  }
+  return text + std::string(xml.substr(done));
 }
 
 std::vector<std::pair<std::string, std::string>> srdf_exclusions(std::string_view xml,

@@ -12,10 +12,11 @@ namespace cohort::sim {
 struct UrdfRemarks {
   /// What is wrong, with the joint's or link's name and a remedy; "" where nothing is: a name given twice, a parent,
   /// child or mimicked joint that is not there, a <mimic> of or for a joint without one position, of itself or round a
-  /// circle.
+  /// circle, an axis without a direction, a shape that is not known, a joint `floating` that is not the world's child,
+  /// no base.
   std::string error;
   /// What was meant otherwise, perhaps: limits that are missing, empty or turned round and so do not hold, a <mimic> of
-  /// a fixed joint's, a start that a <mimic> with an offset moves, several base links.
+  /// a fixed joint's, a start that a <mimic> with an offset moves, several base links, limits that look like degrees.
   /// And what is left out of the model: <transmission>, <gazebo> and the like.
   std::vector<std::string> warnings;
   /// The root link is named `world`, which is how ROS fastens a robot (http://wiki.ros.org/urdf/Tutorials): it is part
@@ -31,6 +32,10 @@ UrdfRemarks check_urdf(std::string_view xml);
 
 /// What `xacro` has not written out, with its line and a remedy; "" where there is nothing. Comments do not count.
 std::string unexpanded_xacro(std::string_view xml);
+
+/// The text with every <inertial> that lacks its <mass> or <inertia> given one of 0, for ModelEdits::repair_inertia to
+/// raise: MuJoCo refuses the file as it stands.
+std::string with_whole_inertials(std::string_view xml);
 
 /// The text with the setting that makes MuJoCo keep <visual> shapes; as it is where it says itself whether to.
 std::string with_visuals(std::string_view xml);

@@ -406,7 +406,7 @@ class Writer {
       line("    base_lin_vel: {{}}");
       line("    base_ang_vel: {{}}");
     }
-    joint_observations();
+    if (!robot_.joints.empty()) joint_observations();
     line("    last_action: {{}}");
     line("rewards:                       # each a second");
     line("  is_alive: 1.0");
@@ -418,7 +418,7 @@ class Writer {
     }
     if (!robot_.free_base && robot_.joints.front().slide)
       line("  middle: {{formula: 'norm2(joint_pos_rel(\"{}\"))', weight: -0.2}}", escaped(robot_.joints.front().name));
-    line("  joint_vel_l2: -1.0e-3");
+    if (!robot_.joints.empty()) line("  joint_vel_l2: -1.0e-3");
     line("  action_rate_l2: -0.01");
     line("terminations:");
     if (robot_.free_base) {
@@ -433,7 +433,8 @@ class Writer {
       line(
           "  place: {{type: reset_root_state_uniform, pose_range: {{yaw: [-3.14, 3.14]}}, velocity_range: {{x: [-0.2, "
           "0.2], y: [-0.2, 0.2]}}}}");
-    line("  joints: {{type: reset_joints_by_offset, position_range: [-0.05, 0.05], velocity_range: [-0.05, 0.05]}}");
+    if (!robot_.joints.empty())
+      line("  joints: {{type: reset_joints_by_offset, position_range: [-0.05, 0.05], velocity_range: [-0.05, 0.05]}}");
     ppo(512, 32, 200, "64, 64", 0.5, 0.003);
   }
 

@@ -56,7 +56,8 @@ class Surveyor {
 
   RobotSurvey survey(bool may_be_fixed) {
     find_joints();
-    COHORT_THROW_UNLESS(!out_.joints.empty(), "{}: the robot has no hinges or slides: nothing can move it",
+    COHORT_THROW_UNLESS(!out_.joints.empty() || !out_.other_actuators.empty(),
+                        "{}: the robot has no hinges or slides, and no actuator with a name: nothing can move it",
                         file_.string());
     place();
     if (may_be_fixed && out_.urdf && out_.free_base && feet_.size() < 2) {
@@ -105,8 +106,7 @@ class Surveyor {
     const sim::Entity robot = scene_->entity("robot");
     for (const int link : robot.links())
       for (const JointInfo& joint : info().joints)
-        out_.free_base =
-            out_.free_base || (joint.link == link && joint.type == JointType::kFree && carries_joints(link));
+        out_.free_base = out_.free_base || (joint.link == link && joint.type == JointType::kFree && is_base(link));
     if (out_.free_base && !out_.own_ground) {
       scene_ = std::make_unique<sim::Scene>(sim::SceneOptions{.engine = sim::EngineKind::kMujoco});
       add(*scene_, true);
@@ -126,6 +126,12 @@ class Surveyor {
     return std::ranges::any_of(info().joints, [&](const JointInfo& j) {
       return (j.type == JointType::kHinge || j.type == JointType::kSlide) && hangs_on(j.link, link);
     });
+  }
+  /// Of a robot without joints, such as a drone, what its actuators push.
+  bool is_base(int link) const {
+    const bool joints = std::ranges::any_of(
+        info().joints, [](const JointInfo& j) { return j.type == JointType::kHinge || j.type == JointType::kSlide; });
+    return joints ? carries_joints(link) : !info().actuators.empty();
   }
   /// Moves by joints that are not the base's free one, and nothing that moves hangs on it.
   bool is_leaf(int link) const {
@@ -147,7 +153,7 @@ class Surveyor {
     for (std::size_t i = 0; i < info().joints.size(); ++i) {
       const JointInfo& j = info().joints[i];
       if (std::ranges::find(robot.links(), j.link) == robot.links().end()) continue;
-      if (j.type == JointType::kFree && carries_joints(j.link)) {
+      if (j.type == JointType::kFree && is_base(j.link) && (free_qpos_ < 0 || carries_joints(j.link))) {
         free_qpos_ = j.qpos;
         base_ = j.link;
       }
@@ -172,13 +178,16 @@ class Surveyor {
       if (j.actuated) own.insert(joint(j.index).dof);
     for (const sim::ActuatorInfo& a : info().actuators) {
       out_.actuators.push_back(bare_name(a.name));
-      const bool moves = a.dof >= 0 || !a.moves.empty();
+      const bool moves = a.dof >= 0 || !a.moves.empty() || out_.joints.empty();
       if (a.ctrl_count == 1 && moves && !a.name.empty() && !own.contains(a.dof))
         out_.other_actuators.push_back(out_.actuators.back());
     }
     out_.own_actuators = out_.own_actuators || !out_.other_actuators.empty();
     if (base_ < 0 && !robot.links().empty()) base_ = *robot.links().begin();
     if (base_ >= 0) out_.base = bare_name(info().links[static_cast<std::size_t>(base_)].name);
+    // What nothing drives beside a robot that is driven, a door's lever say, is not asked for a name.
+    if (out_.own_actuators)
+      std::erase_if(out_.joints, [](const SurveyedJoint& j) { return j.name.empty() && !j.driven; });
     COHORT_THROW_UNLESS(std::ranges::none_of(out_.joints, [](const SurveyedJoint& j) { return j.name.empty(); }),
                         "{}: a joint has no name, by which a task could address it", file_.string());
   }
@@ -222,6 +231,11 @@ class Surveyor {
       }
     }
     if (out_.free_base) find_ground();
+    if (out_.free_base && out_.joints.empty() && out_.keyframe.empty()) {
+      constexpr double kFlight = 1;  // m over the ground
+      qpos_[static_cast<std::size_t>(free_qpos_) + 2] += kFlight;
+      out_.base_pos[2] = qpos_[static_cast<std::size_t>(free_qpos_) + 2];
+    }
     for (SurveyedJoint& j : out_.joints) j.position = q(j);
   }
 

@@ -202,6 +202,36 @@ std::string where_missing(const std::filesystem::path& file, std::span<const Ent
   return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]) + rule;
 }
 
+/// Of a file that is of another format than it is taken for; "" of other messages.
+std::string remedy_of_format(const std::string& message) {
+  const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
+  if (says("no decoder found for mesh file")) {
+    return ". Meshes are read from STL, OBJ and MSH files, those of a URDF from COLLADA (.dae), too: convert this one, "
+           "`assimp export mesh.dae mesh.obj` say (Debian's package assimp-utils), and name the new file";
+  }
+  if (says("stl_decoder")) {
+    return ". A binary STL file has 84 bytes and 50 for each triangle, one of text begins with `solid`: this one was "
+           "cut "
+           "short, is empty or is none; copy or export it again";
+  }
+  if (says("XML parse error")) {
+    return ". A model is XML text in UTF-8, MJCF or URDF: this is another kind of file, was cut short, or is wrong in "
+           "that line";
+  }
+  if (says("Unrecognized XML model type: 'html'")) {
+    return ": a web page in place of the file; download the file itself (of GitHub: the raw one)";
+  }
+  if (says("Unrecognized XML model type: 'mujocoinclude'")) {
+    return ": a part that other files <include>; name the file that does";
+  }
+  if (says("Unrecognized XML model type")) {
+    return ". The root element of MJCF is <mujoco>, of URDF <robot>: other formats (SDF, say) have to be written as "
+           "one "
+           "of these";
+  }
+  return "";
+}
+
 /// What to do about a message of MuJoCo's that does not say it.
 std::string remedy(const std::string& message, std::span<const EntityDeclaration> entities,
                    const SceneOptions& options) {
@@ -215,10 +245,7 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     const std::string rest = message.substr(at + std::strlen(kNotOpened));
     return where_missing(rest.substr(0, rest.find('\'')), entities);
   }
-  if (says("no decoder found for mesh file")) {
-    return ". Meshes are read from STL, OBJ and MSH files, those of a URDF from COLLADA (.dae), too: convert this one, "
-           "`assimp export mesh.dae mesh.obj` say (Debian's package assimp-utils), and name the new file";
-  }
+  if (const std::string of_format = remedy_of_format(message); !of_format.empty()) return of_format;
   const bool free_urdf = std::any_of(entities.begin(), entities.end(), [](const EntityDeclaration& e) {
     const auto* u = std::get_if<Urdf>(&e.morph);
     return u && !u->fixed;
@@ -246,6 +273,14 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
         "others, as the links of a planar base do, take --repair-inertia (ModelEdits::repair_inertia), as if the file "
         "had {}, which gives every link at least so much (kg, kg m^2)",
         setting("boundmass=\"0.001\" boundinertia=\"1e-06\""));
+  }
+  if (says("must have positive eigenvalues")) {
+    return ". No body has such an inertia: put the link's <inertial> right, or take --repair-inertia "
+           "(ModelEdits::repair_inertia), which raises it to 1e-06 kg m^2";
+  }
+  if (says("missing element: 'inertia'") || says("missing element: 'mass'")) {
+    return ". Give the link's <inertial> both a <mass> and an <inertia>, or take --repair-inertia "
+           "(ModelEdits::repair_inertia), which makes them 0.001 kg and 1e-06 kg m^2 where they are missing";
   }
   if (says("balanceinertia")) {
     return format(

@@ -115,6 +115,44 @@ void check_size(const std::string& name, double rows, double cols, double memory
   }
 }
 
+bool has_suffix(const std::string& file, const char* wanted) {
+  std::string suffix = std::filesystem::path(file).extension().string();
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+  return suffix == wanted;
+}
+
+/// The mesh is what was read, not what its file says. One without a name has its file's, as MuJoCo names it.
+void set_triangles(mjsMesh* mesh, const TriangleMesh& read) {
+  const std::string stem = std::filesystem::path(mjs_getString(mesh->file)).stem().string();
+  if (mjs_getString(mjs_getName(mesh->element))[0] == '\0') mjs_setName(mesh->element, stem.c_str());
+  mjs_setFloat(mesh->uservert, read.vertex.data(), static_cast<int>(read.vertex.size()));
+  mjs_setInt(mesh->userface, read.face.data(), static_cast<int>(read.face.size()));
+  mjs_setString(mesh->file, "");
+}
+
+/// Reads an STL file that is written as text, which MuJoCo does not.
+void read_if_text_stl(mjsMesh* mesh, const std::filesystem::path& file) {
+  if (!has_suffix(file.string(), ".stl") || !why_unreadable(file).empty()) return;
+  try {
+    if (const std::string text = read_file(file); is_text_stl(text)) set_triangles(mesh, read_text_stl(text));
+  } catch (const Error& error) {
+    fail(format("mesh {}: {}", file.string(), error.what()));
+  }
+}
+
+/// All of a model file's. `folder`: where the file lies.
+void read_text_stls(mjSpec* spec, const std::filesystem::path& folder) {
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_MESH); e; e = mjs_nextElement(spec, e)) {
+    mjsMesh* const mesh = mjs_asMesh(e);
+    std::string named = mjs_getString(mesh->file);
+    if (named.empty()) continue;
+    std::replace(named.begin(), named.end(), '\\', '/');
+    std::filesystem::path file = named;
+    if (spec->strippath) file = file.filename();
+    read_if_text_stl(mesh, folder / mjs_getString(spec->compiler.meshdir) / file);
+  }
+}
+
 mjSpec* parse(const Mjcf& m, double memory) {
   if (m.xml.empty() ? is_urdf(m.file) : root_element(m.xml) == "robot") {
     fail(
@@ -129,7 +167,9 @@ mjSpec* parse(const Mjcf& m, double memory) {
   }
   const std::string asset = placeholder_asset(text, folder);
   if (!asset.empty()) fail(m.file.empty() ? asset : m.file + ": " + asset);
-  return parse(m.file, m.xml, m.folder);
+  mjSpec* const spec = parse(m.file, m.xml, m.folder);
+  read_text_stls(spec, folder);
+  return spec;
 }
 
 /// Whether something of the body may touch.
@@ -223,12 +263,6 @@ std::string visuals_not_kept(const std::string& text, const std::filesystem::pat
   return "";
 }
 
-bool has_suffix(const std::string& file, const char* wanted) {
-  std::string suffix = std::filesystem::path(file).extension().string();
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return std::tolower(c); });
-  return suffix == wanted;
-}
-
 /// A <visual> shape, as MuJoCo's importer makes one of it.
 bool is_visual(const mjsGeom& g) {
   return g.contype == 0 && g.conaffinity == 0 && g.group == 1;
@@ -266,9 +300,7 @@ void read_other_meshes(mjSpec* spec, const std::filesystem::path& folder) {
     } catch (const Error& error) {
       fail(format("mesh {}: {}", file.string(), error.what()));
     }
-    mjs_setFloat(mesh->uservert, read.vertex.data(), static_cast<int>(read.vertex.size()));
-    mjs_setInt(mesh->userface, read.face.data(), static_cast<int>(read.face.size()));
-    mjs_setString(mesh->file, "");
+    set_triangles(mesh, read);
     for (mjsGeom* geom : users) {
       if (read.colour && std::equal(geom->rgba, geom->rgba + 4, kDefaultColour)) {
         std::copy(read.colour->begin(), read.colour->end(), geom->rgba);
@@ -291,6 +323,22 @@ void show_visuals(mjSpec* spec) {
   }
 }
 
+/// Shapes of a URDF without an extent, which ROS' programs pass over and MuJoCo refuses.
+void leave_out_empty_shapes(mjSpec* spec, const std::string& from, std::vector<std::string>& warnings) {
+  std::vector<mjsElement*> empty;
+  for (mjsElement* e = mjs_firstElement(spec, mjOBJ_GEOM); e; e = mjs_nextElement(spec, e)) {
+    const mjsGeom* g = mjs_asGeom(e);
+    const int sizes = g->type == mjGEOM_SPHERE                                  ? 1
+                      : g->type == mjGEOM_CAPSULE || g->type == mjGEOM_CYLINDER ? 2
+                      : g->type == mjGEOM_BOX                                   ? 3
+                                                                                : 0;
+    if (std::any_of(g->size, g->size + sizes, [](double s) { return s == 0; })) empty.push_back(e);
+  }
+  for (mjsElement* e : empty) mjs_delete(spec, e);
+  if (empty.empty()) return;
+  warnings.push_back(format("{}{} shape{} of size 0 left out", from, empty.size(), empty.size() == 1 ? "" : "s"));
+}
+
 /// What becomes of the <visual> shapes of a scene's URDF files.
 struct Visuals {
   std::string left_out;  ///< why they are, of all files; "": they are kept where they can be read
@@ -303,7 +351,8 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
   namespace fs = std::filesystem;
   const std::string trouble = u.xml.empty() ? why_unreadable(u.file) : "";
   if (!trouble.empty()) fail(trouble);
-  const std::string text = u.xml.empty() ? read_file(u.file) : u.xml;
+  const std::string written = u.xml.empty() ? read_file(u.file) : u.xml;
+  const std::string text = u.edits.repair_inertia ? with_whole_inertials(written) : written;
   const std::string from = u.file.empty() ? "" : u.file + ": ";
   if (const std::string macro = unexpanded_xacro(text); !macro.empty()) fail(from + macro);
   const UrdfRemarks remarks = check_urdf(text);
@@ -318,7 +367,7 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
       spec = parse("", with_visuals(text), folder.string());
       show_visuals(spec);
     } else {
-      spec = parse(u.file, u.xml);
+      spec = text == written ? parse(u.file, u.xml) : parse("", text, folder.string());
     }
   } catch (const CompileFailure& failure) {
     // MuJoCo does not say which name. A text that is no XML has no names to look at.
@@ -342,7 +391,9 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
     const std::string fault = placeholder_fault(folder / path.file);
     if (!fault.empty()) fail(format("{}`{}` {}", from, path.file.string(), fault));
     mjs_setString(mesh->file, path.file.c_str());
+    read_if_text_stl(mesh, folder / mjs_getString(spec->compiler.meshdir) / path.file);
   }
+  leave_out_empty_shapes(spec, from, warnings);
   exclude_as_srdf(spec, u, warnings);
   fixed = fixed || remarks.on_world;
   if (fixed) exclude_neighbours_of_base(spec);
@@ -767,6 +818,7 @@ class Composer {
     mjsMesh* mesh = mjs_addMesh(spec_, mjs_getSpecDefault(plain_));
     give_name(mesh->element, "mesh");
     mjs_setString(mesh->file, path.c_str());
+    read_if_text_stl(mesh, path);
     std::copy(m.scale.begin(), m.scale.end(), mesh->scale);
     mjsGeom* geom = geom_for(body_for(m.shape), mjGEOM_MESH, {0, 0, 0});
     mjs_setString(geom->meshname, name().c_str());
