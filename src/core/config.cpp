@@ -1,6 +1,7 @@
 #include "core/config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "core/files.h"
 #include "core/unknown_setting.h"
 #include "core/utf8.h"
+#include "core/yaml_file.h"
 
 namespace cohort::config {
 namespace {
@@ -88,6 +90,12 @@ std::vector<std::string> similar(const std::string& typed, const std::vector<std
 
 template <class T>
 T read_integer(const Json& value) {
+  if (value.is_number_float()) {  // 1e5, which is a whole number, too
+    constexpr double kExact = 9007199254740992;
+    const double real = value.get<double>();
+    COHORT_THROW_UNLESS(std::floor(real) == real && std::abs(real) <= kExact, "expected a whole number");
+    return read_integer<T>(Json(static_cast<std::int64_t>(real)));
+  }
   COHORT_THROW_UNLESS(value.is_number_integer(), "expected a whole number");
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
@@ -412,14 +420,7 @@ void Fields::apply_json(const Json& json, const std::string& source) {
 }
 
 void Fields::apply_file(const std::string& path) {
-  const std::string text = read_file(path);
-  Json json;
-  try {
-    json = Json::parse(text, nullptr, true, true);
-  } catch (const Json::parse_error& e) {
-    throw Error(format("{}: not valid JSON: {}", path, e.what()));
-  }
-  apply_json(json, path);
+  apply_json(read_settings_file(path), path);
 }
 
 void Fields::apply_override(std::string_view assignment) {
@@ -486,3 +487,26 @@ bool is_override(std::string_view argument) {
 }
 
 }  // namespace cohort::config
+
+namespace cohort {
+
+config::Json read_json_text(const std::string& text, const std::string& path) {
+  try {
+    return config::Json::parse(text, nullptr, true, true);
+  } catch (const config::Json::parse_error& e) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(e.byte, text.size()));
+    throw Error(
+        format("{}: line {} is no JSON: look for a comma that is missing or one too many, a bracket or a quote "
+               "there or just before; `python3 -m json.tool {}` checks it",
+               path, 1 + std::count(text.begin(), end, '\n'), path));
+  } catch (const config::Json::exception& e) {  // a number too large for any type
+    throw Error(format("{} is no JSON: {}", path, e.what()));
+  }
+}
+
+config::Json read_settings_file(const std::string& path) {
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return read_yaml_file(path);
+  return read_json_text(read_file(path), path);
+}
+
+}  // namespace cohort
