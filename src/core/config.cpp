@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/placeholder_file.h"
 #include "core/unknown_setting.h"
 #include "core/utf8.h"
 #include "core/yaml_file.h"
@@ -491,6 +492,8 @@ bool is_override(std::string_view argument) {
 namespace cohort {
 
 config::Json read_json_text(const std::string& text, const std::string& path) {
+  COHORT_THROW_UNLESS(text.find_first_not_of(" \t\r\n") != std::string::npos, "{} is empty, and no JSON", path);
+  if (const std::string fault = stand_in_fault(text); !fault.empty()) throw Error(format("{} {}", path, fault));
   try {
     return config::Json::parse(text, nullptr, true, true);
   } catch (const config::Json::parse_error& e) {

@@ -36,6 +36,14 @@ bool is_lfs_pointer(std::string_view first_bytes) {
   return first_bytes.starts_with(kLfsVersion);
 }
 
+std::string stand_in_fault(std::string_view first_bytes) {
+  if (is_lfs_pointer(first_bytes)) return kLfsPointer;
+  return is_web_page(first_bytes)
+             ? "is a web page, not the file itself: download it again, by the link to the file (of a "
+               "site where one signs in, by that site's own program)"
+             : "";
+}
+
 std::string placeholder_fault(const std::filesystem::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is not waited for
   if (file < 0) return "";
@@ -52,11 +60,7 @@ std::string placeholder_fault(const std::filesystem::path& path) {
   ::close(file);
   if (!regular) return "";
   if (status.st_size == 0) return "is empty (0 bytes): copy it again from where it came";
-  if (is_lfs_pointer({begin.data(), read})) return kLfsPointer;
-  return is_web_page({begin.data(), read}) ? "is a web page, not the file itself: download it again, by the link to "
-                                             "the file (of a site where one signs "
-                                             "in, by that site's own program)"
-                                           : "";
+  return stand_in_fault({begin.data(), read});
 }
 
 void refuse_placeholder(const std::filesystem::path& path) {

@@ -13,6 +13,9 @@ namespace cohort {
 /// Of a file's first bytes. Format: github.com/git-lfs/git-lfs, docs/spec.md.
 bool is_lfs_pointer(std::string_view first_bytes);
 
+/// What is wrong with a file of these first bytes: "is a Git LFS pointer: ...", "is a web page, ..."; else empty.
+std::string stand_in_fault(std::string_view first_bytes);
+
 /// What is wrong and what to do, to stand behind a file's name: "is a Git LFS pointer: ...", "is empty (0 bytes): ...",
 /// "is a web page, ...".
 /// Empty where the file has content, or is no regular file that can be read (whoever opens it says so).

@@ -235,7 +235,11 @@ TEST(Config, AFileMayBeYamlAndAFaultIsNamedByItsLine) {
   EXPECT_NE(
       message_of([&] { read(".json", "{\"train\": {\n  \"batch_size\": 8,\n}}"); }).find(".json: line 3 is no JSON"),
       std::string::npos);
-  EXPECT_NE(message_of([&] { read(".json", ""); }).find(".json: line 1 is no JSON"), std::string::npos);
+  EXPECT_NE(message_of([&] { read(".json", ""); }).find(".json is empty, and no JSON"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              read(".json", "\n<!DOCTYPE html><html></html>");
+            }).find(".json is a web page, not the file itself"),
+            std::string::npos);
   if (message_of([&] { read(".yaml", "a: 1"); }).find("reads no YAML") != std::string::npos) return;
   const Settings s = read(".yaml", "train:\n  batch_size: 8\n  lr: 1e-4\nmodel:\n  widths: [7, 8]\n");
   EXPECT_EQ(s.batch_size, 8);
