@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/yaml_file.h"
 #include "data/lerobot/parquet_file.h"
 
 namespace cohort::data {
@@ -374,28 +375,9 @@ std::string fill_path(std::string_view path, const std::vector<std::pair<std::st
   return filled;
 }
 
-namespace {
-
-/// Throws Error with the line where it is none: people edit this file by hand.
-LeRobotJson json_of_info(const std::string& text, const std::string& source) {
-  try {
-    return LeRobotJson::parse(text);
-  } catch (const nlohmann::json::parse_error& e) {
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(e.byte, text.size()));
-    throw Error(
-        format("{}: line {} is no JSON: look for a comma that is missing or one too many, a bracket or a quote "
-               "there or just before; `python3 -m json.tool {}` checks it",
-               source, 1 + std::count(text.begin(), end, '\n'), source));
-  } catch (const nlohmann::json::exception& e) {  // a number too large for any type
-    throw Error(format("{} is no JSON: {}", source, e.what()));
-  }
-}
-
-}  // namespace
-
 LeRobotInfo read_lerobot_info(const fs::path& folder) {
   const std::string source = (folder / "meta" / "info.json").string();
-  const LeRobotJson json = json_of_info(read_file(source), source);
+  const LeRobotJson json = read_json_text(read_file(source), source);
   COHORT_THROW_UNLESS(json.is_object() && json.contains("codebase_version") && json["codebase_version"].is_string(),
                       "{}: no JSON object with codebase_version: this is no LeRobot data set", source);
   LeRobotInfo info{.version = json["codebase_version"].get<std::string>()};
