@@ -214,12 +214,13 @@ std::string without_blanks_around(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-/// Where the bracket that opens at `begin` closes; npos where none does.
+/// Where the bracket that opens at `begin`, [ or (, closes; npos where none does.
 std::size_t closing_bracket(const std::string& text, std::size_t begin) {
+  const char open = text[begin], close = open == '[' ? ']' : ')';
   int depth = 0;
   for (std::size_t i = begin; i < text.size(); ++i) {
-    if (text[i] == '[') ++depth;
-    if (text[i] == ']' && --depth == 0) return i;
+    if (text[i] == open) ++depth;
+    if (text[i] == close && --depth == 0) return i;
   }
   return std::string::npos;
 }
@@ -228,14 +229,14 @@ std::size_t closing_bracket(const std::string& text, std::size_t begin) {
 std::size_t end_of_item(const std::string& text, std::size_t begin) {
   for (std::size_t i = begin; i < text.size(); ++i) {
     if (text[i] == ',') return i;
-    if (text[i] != '[') continue;
+    if (text[i] != '[' && text[i] != '(') continue;
     if (const std::size_t close = closing_bracket(text, i); close != std::string::npos) i = close;
   }
   return text.size();
 }
 
 /// "1,2", and "[a, b]" where that is no JSON: the texts of a list need no quotes, and may hold brackets themselves, as
-/// "pose[0:3]" does.
+/// "pose[0:3]" and "action | clip(-1, 1)" do.
 Json parse_list(std::string text, bool is_text) {
   const bool bracketed = text.size() >= 2 && text.front() == '[' && closing_bracket(text, 0) == text.size() - 1;
   if (bracketed) text = text.substr(1, text.size() - 2);

@@ -74,8 +74,8 @@ int take_month_name(Cursor& cursor) {
                                      "july",    "august",   "september", "october", "november", "december"};
   for (int month = 0; month < 12; ++month) {
     const std::string_view whole = kMonths[month];
-    for (const std::size_t letters : {whole.size(), std::size_t{4}, std::size_t{3}}) {
-      if (letters == 4 && whole != "september") continue;  // Sept
+    const std::size_t shorter = month == 8 ? 4 : 3;  // Sept
+    for (const std::size_t letters : {whole.size(), shorter, std::size_t{3}}) {
       if (!cursor.take_word(whole.substr(0, letters))) continue;
       cursor.take('.');
       return month + 1;

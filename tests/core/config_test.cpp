@@ -92,6 +92,9 @@ TEST(Config, ListsOfTextsNeedNoQuotesInTheirBrackets) {
   EXPECT_EQ(columns("[]"), Texts());
   EXPECT_EQ(columns("[deg],[rad]"), (Texts{"[deg]", "[rad]"})) << "names that hold brackets themselves";
   EXPECT_EQ(columns("[pose[0:3],grip]"), (Texts{"pose[0:3]", "grip"}));
+  EXPECT_EQ(columns("[action | clip(-1, 1), grip]"), (Texts{"action | clip(-1, 1)", "grip"}));
+  EXPECT_EQ(columns("resize(32, 32),crop(28, 28)"), (Texts{"resize(32, 32)", "crop(28, 28)"}));
+  EXPECT_EQ(columns("[a(b, c]"), (Texts{"a(b", "c"})) << "a parenthesis that does not close";
   EXPECT_EQ(columns("[terrain=rough, scales=[a:2,b:0]]"), (Texts{"terrain=rough", "scales=[a:2,b:0]"}));
   EXPECT_EQ(columns("a[,b"), (Texts{"a[", "b"})) << "brackets that do not match are letters";
   EXPECT_EQ(columns(R"(["a,b"])"), Texts{"a,b"});
