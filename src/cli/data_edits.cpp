@@ -101,7 +101,14 @@ void merge(const EditArguments& arguments) {
 void delete_episodes(const EditArguments& arguments) {
   const auto source = open_whole(arguments, arguments.paths.at(0));
   std::set<std::int64_t> deleted;
-  for (const std::string& text : arguments.episodes) {
+  std::vector<std::string> numbers;  // "0 5 7-9", "0,5,7-9"
+  for (const std::string& text : arguments.episodes)
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      numbers.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  for (const std::string& text : numbers) {
     const std::size_t dash = text.find('-');
     const std::int64_t first = whole_number(text.substr(0, dash), "--episodes");
     const std::int64_t last = dash == std::string::npos ? first : whole_number(text.substr(dash + 1), "--episodes");
@@ -133,15 +140,22 @@ void split(const EditArguments& arguments) {
   for (const auto& [name, text] : wanted) {
     if (name.find('/') != std::string::npos || name.starts_with("."))
       throw UsageError(format("--parts {}={}: '{}' becomes the name of a folder or file", name, text, name));
+    if (std::ranges::count(wanted, name, [](const auto& part) { return part.first; }) > 1)
+      throw UsageError(format("--parts names {} twice", name));
     std::int64_t end = all;
-    if (text.find('.') != std::string::npos) {
+    const bool percent = text.ends_with("%");
+    if (text.find('.') != std::string::npos || percent) {
       double fraction = 0;
-      const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), fraction);
-      if (error != std::errc() || rest != text.data() + text.size() || !(fraction > 0 && fraction <= 1))
-        throw UsageError(format("--parts {}={}: a fraction is above 0 and at most 1", name, text));
-      constexpr double kWhole = 1 - 1e-9;  // 0.7 + 0.3 may be a little less
+      const char* last = text.data() + text.size() - (percent ? 1 : 0);
+      const auto [rest, error] = std::from_chars(text.data(), last, fraction);
+      if (percent) fraction /= 100;
+      if (error != std::errc() || rest != last || !(fraction > 0 && fraction <= 1))
+        throw UsageError(format("--parts {}={}: a fraction is above 0 and at most 1 (100 %)", name, text));
+      constexpr double kRounding = 1e-9;  // 0.7 + 0.3 may be a little less
       share += fraction;
-      end = share >= kWhole ? all : std::llround(share * static_cast<double>(all));
+      if (share > 1 + kRounding)
+        throw UsageError(format("--parts {}={}: the fractions are {:g} together, more than all", name, text, share));
+      end = share >= 1 - kRounding ? all : std::llround(share * static_cast<double>(all));
     } else if (text != "rest") {
       end = begin + whole_number(text, "--parts");
     }
@@ -191,10 +205,10 @@ void add_edits(CLI::App& app, EditCommands& edits) {
   edits.split = add_edit(app, "split", "a data set as several, in the order of its episodes", edits.splitting, false);
   edits.split
       ->add_option("--parts", edits.splitting.parts,
-                   "NAME=0.8 (a fraction), NAME=50 (episodes) or NAME=rest; --out/NAME")
+                   "NAME=0.8 or NAME=80% (a fraction), NAME=50 (episodes) or NAME=rest; --out/NAME")
       ->required();
   edits.remove = add_edit(app, "delete-episodes", "a data set without some of its episodes", edits.deleting, false);
-  edits.remove->add_option("--episodes", edits.deleting.episodes, "numbers and ranges: 3 7-9")->required();
+  edits.remove->add_option("--episodes", edits.deleting.episodes, "numbers and ranges: 3 7-9, or 3,7-9")->required();
   edits.rename = add_edit(app, "rename", "a LeRobot set with other names of features", edits.renaming, false);
   edits.rename
       ->add_option("--fields", edits.renaming.changes, "OLD=NEW, e.g. observation.images.laptop=observation.images.top")

@@ -26,7 +26,8 @@ std::string usage() {
          "explains those\n"
          "of a group or with that part in their names. A setting is key.path=value (or --key.path=value, or\n"
          "--key.path value); DATA stands for data.path=DATA (of policies: data.paths=DATA). FILE is a "
-         "JSON file with the\nsame keys, e.g. the config.json of an earlier run; or a robomimic configuration as it "
+         "JSON or YAML file with the\nsame keys, e.g. the config.json of an earlier run; or a robomimic configuration "
+         "as it "
          "is,\n"
          "with its own keys on the command line.\n";
 }

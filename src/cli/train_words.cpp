@@ -2,14 +2,15 @@
 
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <utility>
 
 #include "cli/subcommand.h"
 #include "cli/train_rollouts.h"
 #include "core/command_line.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/log.h"
+#include "core/yaml_file.h"
 #include "rank/environment.h"
 #include "run/resume_target.h"
 #include "train/jobs/job.h"
@@ -97,7 +98,7 @@ Sorted sort_words(const std::vector<std::string>& words, const std::string& job_
 /// configuration; empty where a file does not say it. Throws Error when it cannot be read.
 std::string job_of(const std::string& file) {
   if (train::is_robomimic_file(file)) return "policy";
-  const config::Json json = config::Json::parse(read_file(file), nullptr, true, true);
+  const config::Json json = read_settings_file(file);
   return json.is_object() && json.contains("job") && json.at("job").is_string() ? json.at("job").get<std::string>()
                                                                                 : "";
 }
@@ -157,6 +158,12 @@ void take_job(Sorted& sorted) {
 /// The word behind the job as the setting `key`. Throws UsageError where that is typed besides, and says another thing.
 void take_data(TrainingCall& call, const std::string& key) {
   const std::string text = key + "=" + call.data;
+  // "train.steps", "--train.steps 5" without its dashes: a setting, and no data of that name.
+  std::error_code error;
+  const std::size_t dot = call.data.find('.');
+  for (const char* group : {"train", "data", "model", "loader", "validation", "parallel", "experiment"})
+    if (dot != std::string::npos && call.data.substr(0, dot) == group && !std::filesystem::exists(call.data, error))
+      throw UsageError(format("'{0}' is a setting without a value: write {0}=VALUE", call.data));
   for (const std::string& other : call.words.settings)
     if (other.starts_with(key + "=") && other != text)
       throw UsageError(

@@ -1,14 +1,17 @@
 #include "core/config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/placeholder_file.h"
 #include "core/unknown_setting.h"
 #include "core/utf8.h"
+#include "core/yaml_file.h"
 
 namespace cohort::config {
 namespace {
@@ -88,6 +91,12 @@ std::vector<std::string> similar(const std::string& typed, const std::vector<std
 
 template <class T>
 T read_integer(const Json& value) {
+  if (value.is_number_float()) {  // 1e5, which is a whole number, too
+    constexpr double kExact = 9007199254740992;
+    const double real = value.get<double>();
+    COHORT_THROW_UNLESS(std::floor(real) == real && std::abs(real) <= kExact, "expected a whole number");
+    return read_integer<T>(Json(static_cast<std::int64_t>(real)));
+  }
   COHORT_THROW_UNLESS(value.is_number_integer(), "expected a whole number");
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
@@ -205,12 +214,13 @@ std::string without_blanks_around(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-/// Where the bracket that opens at `begin` closes; npos where none does.
+/// Where the bracket that opens at `begin`, [ or (, closes; npos where none does.
 std::size_t closing_bracket(const std::string& text, std::size_t begin) {
+  const char open = text[begin], close = open == '[' ? ']' : ')';
   int depth = 0;
   for (std::size_t i = begin; i < text.size(); ++i) {
-    if (text[i] == '[') ++depth;
-    if (text[i] == ']' && --depth == 0) return i;
+    if (text[i] == open) ++depth;
+    if (text[i] == close && --depth == 0) return i;
   }
   return std::string::npos;
 }
@@ -219,14 +229,14 @@ std::size_t closing_bracket(const std::string& text, std::size_t begin) {
 std::size_t end_of_item(const std::string& text, std::size_t begin) {
   for (std::size_t i = begin; i < text.size(); ++i) {
     if (text[i] == ',') return i;
-    if (text[i] != '[') continue;
+    if (text[i] != '[' && text[i] != '(') continue;
     if (const std::size_t close = closing_bracket(text, i); close != std::string::npos) i = close;
   }
   return text.size();
 }
 
 /// "1,2", and "[a, b]" where that is no JSON: the texts of a list need no quotes, and may hold brackets themselves, as
-/// "pose[0:3]" does.
+/// "pose[0:3]" and "action | clip(-1, 1)" do.
 Json parse_list(std::string text, bool is_text) {
   const bool bracketed = text.size() >= 2 && text.front() == '[' && closing_bracket(text, 0) == text.size() - 1;
   if (bracketed) text = text.substr(1, text.size() - 2);
@@ -412,14 +422,7 @@ void Fields::apply_json(const Json& json, const std::string& source) {
 }
 
 void Fields::apply_file(const std::string& path) {
-  const std::string text = read_file(path);
-  Json json;
-  try {
-    json = Json::parse(text, nullptr, true, true);
-  } catch (const Json::parse_error& e) {
-    throw Error(format("{}: not valid JSON: {}", path, e.what()));
-  }
-  apply_json(json, path);
+  apply_json(read_settings_file(path), path);
 }
 
 void Fields::apply_override(std::string_view assignment) {
@@ -486,3 +489,28 @@ bool is_override(std::string_view argument) {
 }
 
 }  // namespace cohort::config
+
+namespace cohort {
+
+config::Json read_json_text(const std::string& text, const std::string& path) {
+  COHORT_THROW_UNLESS(text.find_first_not_of(" \t\r\n") != std::string::npos, "{} is empty, and no JSON", path);
+  if (const std::string fault = stand_in_fault(text); !fault.empty()) throw Error(format("{} {}", path, fault));
+  try {
+    return config::Json::parse(text, nullptr, true, true);
+  } catch (const config::Json::parse_error& e) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(e.byte, text.size()));
+    throw Error(
+        format("{}: line {} is no JSON: look for a comma that is missing or one too many, a bracket or a quote "
+               "there or just before; `python3 -m json.tool {}` checks it",
+               path, 1 + std::count(text.begin(), end, '\n'), path));
+  } catch (const config::Json::exception& e) {  // a number too large for any type
+    throw Error(format("{} is no JSON: {}", path, e.what()));
+  }
+}
+
+config::Json read_settings_file(const std::string& path) {
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return read_yaml_file(path);
+  return read_json_text(read_file(path), path);
+}
+
+}  // namespace cohort

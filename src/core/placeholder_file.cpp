@@ -1,6 +1,8 @@
 #include "core/placeholder_file.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -14,10 +16,32 @@ namespace {
 
 constexpr std::string_view kLfsVersion = "version https://git-lfs.github.com/spec/";
 
+/// Whether a text begins as a page of a site does: what a download saves where one had to sign in, or took a link to a
+/// page about the file for the file.
+bool is_web_page(std::string_view first_bytes) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (first_bytes.starts_with(kByteOrderMark)) first_bytes.remove_prefix(kByteOrderMark.size());
+  first_bytes.remove_prefix(std::min(first_bytes.find_first_not_of(" \t\r\n"), first_bytes.size()));
+  return std::ranges::any_of(std::array<std::string_view, 2>{"<!doctype html", "<html"}, [&](std::string_view front) {
+    return first_bytes.size() >= front.size() &&
+           std::equal(front.begin(), front.end(), first_bytes.begin(), [](char wanted, char found) {
+             return wanted == static_cast<char>(std::tolower(static_cast<unsigned char>(found)));
+           });
+  });
+}
+
 }  // namespace
 
 bool is_lfs_pointer(std::string_view first_bytes) {
   return first_bytes.starts_with(kLfsVersion);
+}
+
+std::string stand_in_fault(std::string_view first_bytes) {
+  if (is_lfs_pointer(first_bytes)) return kLfsPointer;
+  return is_web_page(first_bytes)
+             ? "is a web page, not the file itself: download it again, by the link to the file (of a "
+               "site where one signs in, by that site's own program)"
+             : "";
 }
 
 std::string placeholder_fault(const std::filesystem::path& path) {
@@ -36,7 +60,7 @@ std::string placeholder_fault(const std::filesystem::path& path) {
   ::close(file);
   if (!regular) return "";
   if (status.st_size == 0) return "is empty (0 bytes): copy it again from where it came";
-  return is_lfs_pointer({begin.data(), read}) ? kLfsPointer : "";
+  return stand_in_fault({begin.data(), read});
 }
 
 void refuse_placeholder(const std::filesystem::path& path) {

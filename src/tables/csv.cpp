@@ -57,7 +57,7 @@ class ColumnStore {
       : rows_(rows), targets_(layout.columns.size()), float64_(layout.columns.size()), float32_(layout.columns.size()) {
     for (std::size_t c = 0; c < layout.columns.size(); ++c) {
       const FieldUse use = layout.columns[c].use;
-      if (use == FieldUse::kSkip || use == FieldUse::kEmpty || use == FieldUse::kText) continue;
+      if (use != FieldUse::kNumber && use != FieldUse::kDate) continue;
       if (use == FieldUse::kNumber && settings.precision == "float32") {
         float32_[c] = AlignedArray<float>(static_cast<std::size_t>(rows));
         targets_[c].float32 = float32_[c].data();
@@ -211,6 +211,9 @@ void say_what_was_found(const Table& table, const CsvLayout& layout, MissingPoli
   for (std::size_t c = 0; c < layout.columns.size(); ++c)
     if (layout.columns[c].use == FieldUse::kEmpty)
       log::info("{}: field {} has no name and is empty in every row; it is left out", table.name(), c + 1);
+    else if (layout.columns[c].use == FieldUse::kTime)
+      log::info("{}: the columns '{}' and '{}' are read as one date", table.name(), layout.columns[c - 1].name,
+                layout.columns[c].name);
   warn_of_counters(table, layout, found);
   if (!layout.has_header)
     log::info("{}: no header; the columns are called column_0 to column_{}", table.name(), layout.columns.size() - 1);
@@ -284,7 +287,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
   std::vector<Column> read;
   for (std::size_t c = 0; c < layout.columns.size(); ++c) {
     const CsvColumn& column = layout.columns[c];
-    if (column.use == FieldUse::kSkip || column.use == FieldUse::kEmpty) continue;
+    if (column.use == FieldUse::kSkip || column.use == FieldUse::kEmpty || column.use == FieldUse::kTime) continue;
     read.push_back(column.use == FieldUse::kText ? Column(column.name, join_texts(chunks, c)) : final.take(c, column));
   }
   Table table(source.name());

@@ -250,6 +250,18 @@ bool holds_dates(const std::vector<SampleRecord>& records, std::size_t c, const 
   return false;
 }
 
+/// Whether column c holds times of day, and the one before it days without a time: one date in two columns.
+bool holds_times_of_dates(const std::vector<SampleRecord>& records, std::size_t c, const CsvSettings& settings) {
+  for (const SampleRecord& record : records) {
+    if (c >= record.fields.size()) continue;
+    const std::string_view date = trim_blanks(record.fields[c - 1]), time = trim_blanks(record.fields[c]);
+    if (is_missing_text(date, settings.missing_values) || is_missing_text(time, settings.missing_values)) continue;
+    double seconds = 0;
+    return date.find(':') == std::string_view::npos && parse_time_of_day(time, seconds) == nullptr;
+  }
+  return false;
+}
+
 void choose_uses(const std::string& source, const CsvSettings& settings, const std::vector<SampleRecord>& records,
                  std::vector<CsvColumn>& columns) {
   require_known(source, columns, settings.columns, "data.csv.columns");
@@ -282,6 +294,9 @@ void choose_uses(const std::string& source, const CsvSettings& settings, const s
       columns[c].use = FieldUse::kText;
     else if (names(settings.date_columns, name) || (settings.detect_dates && holds_dates(records, c, settings)))
       columns[c].use = FieldUse::kDate;
+    else if (settings.columns.empty() && settings.detect_dates && c > 0 && columns[c - 1].use == FieldUse::kDate &&
+             holds_times_of_dates(records, c, settings))
+      columns[c].use = FieldUse::kTime;
   }
 }
 

@@ -11,8 +11,9 @@
 
 namespace cohort::tables {
 
-/// kEmpty: left out, and every field of it must be empty.
-enum class FieldUse : std::uint8_t { kNumber, kDate, kText, kSkip, kEmpty };
+/// kEmpty: left out, and every field of it must be empty. kTime: times of day that belong to the dates in the column
+/// before.
+enum class FieldUse : std::uint8_t { kNumber, kDate, kTime, kText, kSkip, kEmpty };
 
 struct CsvColumn {
   std::string name;

@@ -214,6 +214,18 @@ class ChunkParser {
       targets_[c].float64[row_] = seconds;
       return true;
     }
+    if (use == FieldUse::kTime) {
+      double seconds = 0;
+      if (const char* wrong = parse_time_of_day(text, seconds)) {
+        fault(c,
+              format("{} is no time of day, as the column's first value is: {}; keep the column as texts with {}, or "
+                     "leave it out with {}",
+                     quoted_bytes(content), wrong, of_column("text_columns", c), of_column("skip_columns", c)));
+        return false;
+      }
+      targets_[c - 1].float64[row_] += seconds;  // of the same row, which has been read
+      return true;
+    }
     double value = 0;
     const bool grouped = settings_.thousands != "none";
     if (!(grouped ? parse_grouped_number(text, decimal_, settings_.thousands, value)
@@ -224,6 +236,8 @@ class ChunkParser {
       else
         message += format("; keep the column as texts with {}, leave it out with {}, or add the text to {}",
                           of_column("text_columns", c), of_column("skip_columns", c), "data.csv.missing_values");
+      if (settings_.comment.empty() && layout_.columns[0].name.starts_with("#"))
+        message += "; or are lines that begin with # comments? Then set data.csv.comment=#";
       // The cause of a wrong type is often a missing or additional separator: say that instead.
       if (field_count() == columns_)
         fault(c, message);
@@ -258,7 +272,8 @@ class ChunkParser {
   }
 
   bool take_missing(std::size_t c, std::string_view text) {
-    const bool date = layout_.columns[c].use == FieldUse::kDate;
+    const FieldUse use = layout_.columns[c].use;
+    const bool date = use == FieldUse::kDate || use == FieldUse::kTime;
     if (policy_ == MissingPolicy::kDropRow) {
       drop_ = true;
       ++result_.dropped[c];

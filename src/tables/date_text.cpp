@@ -1,7 +1,9 @@
 #include "tables/date_text.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <string>
 
 #include "core/error.h"
 #include "tables/number_text.h"
@@ -45,6 +47,11 @@ class Cursor {
   void skip_blanks() {
     while (peek() == ' ') rest_.remove_prefix(1);
   }
+  bool take_text(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
   bool take_word(std::string_view lower) {
     if (rest_.size() < lower.size()) return false;
     for (std::size_t i = 0; i < lower.size(); ++i)
@@ -61,7 +68,100 @@ struct DateParts {
   int year = 0, month = 0, day = 0;
 };
 
+/// "Mar", "march", "Sept." and the like, as 1 to 12; 0 where no month's name stands there.
+int take_month_name(Cursor& cursor) {
+  constexpr const char* kMonths[] = {"january", "february", "march",     "april",   "may",      "june",
+                                     "july",    "august",   "september", "october", "november", "december"};
+  for (int month = 0; month < 12; ++month) {
+    const std::string_view whole = kMonths[month];
+    const std::size_t shorter = month == 8 ? 4 : 3;  // Sept
+    for (const std::size_t letters : {whole.size(), shorter, std::size_t{3}}) {
+      if (!cursor.take_word(whole.substr(0, letters))) continue;
+      cursor.take('.');
+      return month + 1;
+    }
+  }
+  return 0;
+}
+
+/// A date whose month is a name: 01-Mar-2024, 1 March 2024, 2024-Mar-01, Mar 1, 2024. The name tells the order. False
+/// where none stands there.
+bool read_named_month(Cursor& cursor, DateParts& parts) {
+  Cursor front = cursor;
+  const auto skip_mark = [&front] {
+    while (front.take('-') || front.take('/') || front.take('.') || front.take(',') || front.take(' ')) {
+    }
+  };
+  int first = 0, second = 0;
+  const int width = front.digits(4, first);
+  skip_mark();
+  const int month = take_month_name(front);
+  if (month == 0) return false;
+  skip_mark();
+  const int second_width = front.digits(4, second);
+  if (width == 0) {
+    int year = 0;
+    skip_mark();
+    if (second_width == 0 || second_width > 2 || front.digits(4, year) != 4) return false;
+    parts = {year, month, second};
+  } else if (width == 4 && (second_width == 1 || second_width == 2)) {
+    parts = {first, month, second};
+  } else if (width <= 2 && second_width == 4) {
+    parts = {second, month, first};
+  } else {
+    return false;
+  }
+  front.take(',');
+  cursor = front;
+  return true;
+}
+
+/// 2024年3月1日. False where it is no such date.
+bool read_chinese_day(Cursor& cursor, DateParts& parts) {
+  Cursor front = cursor;
+  if (front.digits(4, parts.year) != 4 || !front.take_text("年") || front.digits(2, parts.month) == 0 ||
+      !front.take_text("月") || front.digits(2, parts.day) == 0 || !front.take_text("日"))
+    return false;
+  cursor = front;
+  return true;
+}
+
+/// 13时, 13时05分, 13时05分06秒. False where no such time stands there.
+bool read_chinese_time(Cursor& cursor, double& seconds) {
+  Cursor front = cursor;
+  int hour = 0, minute = 0, second = 0;
+  if (front.digits(2, hour) == 0 || !(front.take_text("时") || front.take_text("時") || front.take_text("点")))
+    return false;
+  if (front.digits(2, minute) > 0 && !front.take_text("分")) return false;
+  if (front.digits(2, second) > 0 && !front.take_text("秒")) return false;
+  if (hour > 23 || minute > 59 || second > 59) return false;
+  seconds = hour * 3600.0 + minute * 60.0 + second;
+  cursor = front;
+  return true;
+}
+
+/// What computers count: seconds, milliseconds, microseconds or nanoseconds since 1970 (10, 13, 16 or 19 digits, seconds
+/// with a fraction, too), and YYYYMMDDHHMM[SS]. False where the text is neither.
+bool read_digits_only(std::string_view text, DateOrder order, double& seconds) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool whole = digits == text.size();
+  double value = 0;
+  if (digits == 10 && parse_number(text, '.', value)) {
+    seconds = value;
+    return true;
+  }
+  if (whole && (digits == 13 || digits == 16 || digits == 19) && parse_number(text, '.', value)) {
+    seconds = value / (digits == 13 ? 1e3 : digits == 16 ? 1e6 : 1e9);
+    return true;
+  }
+  if (!whole || (digits != 12 && digits != 14) || order != DateOrder::kYearMonthDay) return false;
+  std::string spaced = format("{} {}:{}", text.substr(0, 8), text.substr(8, 2), text.substr(10, 2));
+  if (digits == 14) spaced += format(":{}", text.substr(12, 2));
+  return parse_date(spaced, order, seconds) == nullptr;
+}
+
 const char* read_day(Cursor& cursor, DateOrder order, DateParts& parts) {
+  if (read_named_month(cursor, parts) || read_chinese_day(cursor, parts)) return nullptr;
   int number[3];
   int width[3];
   width[0] = cursor.digits(8, number[0]);
@@ -153,6 +253,7 @@ DateOrder parse_date_order(const std::string& text) {
 }
 
 const char* parse_date(std::string_view text, DateOrder order, double& seconds) {
+  if (read_digits_only(text, order, seconds)) return nullptr;
   Cursor cursor(text);
   DateParts date;
   if (const char* wrong = read_day(cursor, order, date)) return wrong;
@@ -161,7 +262,9 @@ const char* parse_date(std::string_view text, DateOrder order, double& seconds) 
   double time = 0, offset = 0;
   const bool t = cursor.take('T') || cursor.take('t');
   if (!t && cursor.peek() == ' ') cursor.skip_blanks();
-  if (t || !cursor.at_end()) {
+  if (!t && read_chinese_time(cursor, time)) {
+    cursor.skip_blanks();
+  } else if (t || !cursor.at_end()) {
     if (const char* wrong = read_time(cursor, time)) return wrong;
     cursor.skip_blanks();
     if (const char* wrong = read_zone(cursor, offset)) return wrong;
@@ -170,6 +273,13 @@ const char* parse_date(std::string_view text, DateOrder order, double& seconds) 
   if (!cursor.at_end()) return "there is text after it";
   seconds = static_cast<double>(days_since_epoch(date.year, date.month, date.day)) * kSecondsPerDay + time - offset;
   return nullptr;
+}
+
+const char* parse_time_of_day(std::string_view text, double& seconds) {
+  Cursor cursor(text);
+  if (text.find(':') == std::string_view::npos) return "a time of day has a colon";
+  if (const char* wrong = read_time(cursor, seconds)) return wrong;
+  return cursor.at_end() ? nullptr : "there is text after it";
 }
 
 bool looks_like_date(std::string_view text) {

@@ -14,12 +14,19 @@ DateOrder parse_date_order(const std::string& text);
 
 /// Reads a date with an optional time of day:
 ///   2016-07-01   2016/7/1   2016.07.01   20160701   (with kDayMonthYear 1.7.2016, with kMonthDayYear 7/1/2016)
-///   then, after a blank or a T:  H   H:MM   H:MM:SS   H:MM:SS.fraction (. or ,), with AM or PM
+///   01-Jul-2016   1 July 2016   Jul 1, 2016   2016-Jul-01   2016年7月1日   (in any order)
+///   then, after a blank or a T:  H   H:MM   H:MM:SS   H:MM:SS.fraction (. or ,), with AM or PM;   10时   10时05分06秒
 ///   then Z, +HH, +HH:MM or +HHMM.
+///   201607010000   20160701000000   (with kYearMonthDay), and what computers count since 1970: 10 digits are seconds
+///   (a fraction may follow), 13 milliseconds, 16 microseconds, 19 nanoseconds.
 /// Years have four digits. A text without a zone is taken as UTC; one with a zone is converted to UTC. Fractions are
 /// kept to about a microsecond (float64 seconds). Returns nullptr and sets `seconds`, or returns what is wrong, as a
 /// phrase.
 const char* parse_date(std::string_view text, DateOrder order, double& seconds);
+
+/// Reads a time of day alone, "17:24", "17:24:00", "5:24 PM", as seconds since midnight; a colon must be in it. Returns as
+/// parse_date() does.
+const char* parse_time_of_day(std::string_view text, double& seconds);
 
 /// True for a text that parse_date reads in some order and that is not also a plain number: how a column of dates is
 /// told from one of numbers.

@@ -15,7 +15,8 @@ namespace cohort::weights {
 
 FileMapping::FileMapping(const std::filesystem::path& path) {
   const std::string fault = placeholder_fault(path);
-  COHORT_THROW_UNLESS(fault != kLfsPointer, "{} {}", path.string(), fault);  // of empty ones the formats speak
+  // Of empty ones the formats speak.
+  COHORT_THROW_UNLESS(fault.empty() || fault.starts_with("is empty"), "{} {}", path.string(), fault);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   COHORT_THROW_UNLESS(fd >= 0, "cannot open {}: {}", path.string(), std::strerror(errno));
   struct stat status {};

@@ -49,6 +49,19 @@ TEST_F(SmallDisk, ALeRobotSetThatDoesNotFitLeavesNothingOfIt) {
   EXPECT_EQ(full.out.find(".parquet"), std::string::npos) << full.out;
 }
 
+TEST_F(SmallDisk, AConversionThatDoesNotFitLeavesNothingOfIt) {
+  const std::string source = std::string(COHORT_SOURCE_DIR) + "/tests/data/fixtures/arm";
+  for (const char* format : {"hdf5", "rlds"}) {
+    SCOPED_TRACE(format);
+    const Outcome full =
+        on_disk("size=8k", {"data", "convert", source, "--to", format, "--index-cache", "never", "--out",
+                            path("disk") + "/it" + (format == std::string("hdf5") ? ".hdf5" : "")});
+    EXPECT_EQ(full.code, 1) << "no crash of the library either\n" << full.err;
+    EXPECT_NE(full.err.find("cannot write"), std::string::npos) << full.err;
+    EXPECT_EQ(full.out.find("/it"), std::string::npos) << full.out;
+  }
+}
+
 TEST_F(SmallDisk, AnEvaluationThatDoesNotFitLeavesNoTable) {
   const std::vector<std::string> words{"evaluate",   "--task", "reach", "--policy",  "random",
                                        "--episodes", "40",     "--out", path("disk")};

@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/message_of.h"
 
 namespace cohort::config {
@@ -90,6 +92,9 @@ TEST(Config, ListsOfTextsNeedNoQuotesInTheirBrackets) {
   EXPECT_EQ(columns("[]"), Texts());
   EXPECT_EQ(columns("[deg],[rad]"), (Texts{"[deg]", "[rad]"})) << "names that hold brackets themselves";
   EXPECT_EQ(columns("[pose[0:3],grip]"), (Texts{"pose[0:3]", "grip"}));
+  EXPECT_EQ(columns("[action | clip(-1, 1), grip]"), (Texts{"action | clip(-1, 1)", "grip"}));
+  EXPECT_EQ(columns("resize(32, 32),crop(28, 28)"), (Texts{"resize(32, 32)", "crop(28, 28)"}));
+  EXPECT_EQ(columns("[a(b, c]"), (Texts{"a(b", "c"})) << "a parenthesis that does not close";
   EXPECT_EQ(columns("[terrain=rough, scales=[a:2,b:0]]"), (Texts{"terrain=rough", "scales=[a:2,b:0]"}));
   EXPECT_EQ(columns("a[,b"), (Texts{"a[", "b"})) << "brackets that do not match are letters";
   EXPECT_EQ(columns(R"(["a,b"])"), Texts{"a,b"});
@@ -201,6 +206,48 @@ TEST(Config, OnlyWhatDiffersFromTheDefaultsIsChanged) {
   EXPECT_EQ(fields.changed(), Json({{"train", {{"lr", 0.25}}}}));
   EXPECT_TRUE(fields.has("train.lr"));
   EXPECT_FALSE(fields.has("train.lrr"));
+}
+
+TEST(Config, AWholeNumberMayBeWrittenWithAnExponent) {
+  Settings s;
+  Fields fields;
+  bind(fields, s);
+  fields.apply_override("train.batch_size=1e3");
+  EXPECT_EQ(s.batch_size, 1000);
+  fields.apply_override("train.batch_size=64.0");
+  EXPECT_EQ(s.batch_size, 64);
+  EXPECT_NE(message_of([&] { fields.apply_override("train.batch_size=1.5"); }).find("expected a whole number"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { fields.apply_override("train.batch_size=1e10"); }).find("out of range"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { fields.apply_override("train.batch_size=1e300"); }).find("expected a whole number"),
+            std::string::npos);
+}
+
+TEST(Config, AFileMayBeYamlAndAFaultIsNamedByItsLine) {
+  const std::string path = testing::TempDir() + format("cohort_config_{}", ::getpid());
+  const auto read = [&](const char* extension, const char* text) {
+    write_file_atomically(path + extension, text);
+    Settings s;
+    Fields fields;
+    bind(fields, s);
+    fields.apply_file(path + extension);
+    return s;
+  };
+  EXPECT_EQ(read(".json", "{\"train\": {\"batch_size\": 8}}  // a comment").batch_size, 8);
+  EXPECT_NE(
+      message_of([&] { read(".json", "{\"train\": {\n  \"batch_size\": 8,\n}}"); }).find(".json: line 3 is no JSON"),
+      std::string::npos);
+  EXPECT_NE(message_of([&] { read(".json", ""); }).find(".json is empty, and no JSON"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              read(".json", "\n<!DOCTYPE html><html></html>");
+            }).find(".json is a web page, not the file itself"),
+            std::string::npos);
+  if (message_of([&] { read(".yaml", "a: 1"); }).find("reads no YAML") != std::string::npos) return;
+  const Settings s = read(".yaml", "train:\n  batch_size: 8\n  lr: 1e-4\nmodel:\n  widths: [7, 8]\n");
+  EXPECT_EQ(s.batch_size, 8);
+  EXPECT_EQ(s.lr, 1e-4);
+  EXPECT_EQ(s.widths, (std::vector<int>{7, 8}));
 }
 
 TEST(Config, TheNearestNameHasSomethingOfTheWord) {

@@ -53,6 +53,8 @@ TEST(DataCli, ASetIsSplitAndEpisodesAreDeletedInItsOwnFormat) {
   const CommandOutcome wrong = run(format("delete-episodes {} --episodes 9 --out {}/wrong", arm, out));
   EXPECT_NE(wrong.output.find("has no episode 9: its 5 episodes are 0 to 4"), std::string::npos) << wrong.output;
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "wrong"));
+  const CommandOutcome commas = run(format("delete-episodes {} --episodes 0,2-3 --out {}/commas", arm, out));
+  EXPECT_NE(commas.output.find(": 2 episodes, "), std::string::npos) << commas.output;
   // A suffix says the format, and the second path is where it goes.
   const CommandOutcome converted = run(format("convert {} {}/copy.hdf5", fixture("libero.hdf5").string(), out));
   ASSERT_EQ(converted.code, 0) << converted.output;
@@ -61,6 +63,16 @@ TEST(DataCli, ASetIsSplitAndEpisodesAreDeletedInItsOwnFormat) {
   ASSERT_EQ(parts.code, 0) << parts.output;
   EXPECT_NE(parts.output.find("train.hdf5: 2 episodes, "), std::string::npos) << parts.output;
   EXPECT_NE(parts.output.find("val.hdf5: 1 episodes, "), std::string::npos) << parts.output;
+  const CommandOutcome percents = run(format("split {0}/arm.hdf5 --parts a=34% b=66% --out {0}/percents", out));
+  EXPECT_NE(percents.output.find("b.hdf5: 2 episodes, "), std::string::npos) << percents.output;
+  // Nothing is written where the parts cannot be as they are wanted.
+  for (const auto& [wanted, fault] : {std::pair{"a=0.8 b=0.3", "the fractions are 1.1 together, more than all"},
+                                      std::pair{"a=1 a=rest", "--parts names a twice"}}) {
+    const CommandOutcome refused = run(format("split {0}/arm.hdf5 --parts {1} --out {0}/refused", out, wanted));
+    EXPECT_EQ(refused.code, 2) << refused.output;
+    EXPECT_NE(refused.output.find(fault), std::string::npos) << refused.output;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "refused"));
+  }
   const CommandOutcome merged = run(format("merge {0} {0} --out {1}/both", arm, out));
   EXPECT_NE(merged.output.find("merge joins LeRobot sets; make it one with `cohort data convert"), std::string::npos)
       << merged.output;

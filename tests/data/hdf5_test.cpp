@@ -147,10 +147,34 @@ TEST_F(Hdf5, ACutFileIsNamed) {
   std::ofstream(copy, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   EXPECT_ERROR(Hdf5Episodes{copy}, copy.string());
   std::ofstream(copy, std::ios::binary) << "not HDF5";
-  EXPECT_ERROR(Hdf5Episodes{copy}, "cut.hdf5 cannot be opened as HDF5");
+  EXPECT_ERROR(Hdf5Episodes{copy}, "it is another kind of file (`file " + copy.string() + "` says which)");
+  std::ofstream(copy, std::ios::binary) << bytes.substr(0, bytes.size() - 1);
+  EXPECT_ERROR(Hdf5Episodes{copy}, "it was cut or is still being written; copy it again");
+  std::ofstream(copy, std::ios::binary) << "<html><head><title>404</title></head></html>";
+  EXPECT_ERROR(Hdf5Episodes{copy}, "cut.hdf5 is a web page, not the file itself: download it again");
   fs::resize_file(copy, 0);
   EXPECT_ERROR(Hdf5Episodes{copy}, "cut.hdf5 is empty (0 bytes)");
   EXPECT_ERROR(Hdf5Episodes{folder.path() / "none.hdf5"}, "there is no file or folder");
+}
+
+TEST_F(Hdf5, WhatLiberoAndRoboCasaTellAnEpisodeIsReadInTheFormsTheyHave) {
+  const std::vector<std::pair<std::string, std::string>> told{
+      {"ep_meta", R"({"lang": "open the drawer", "layout_id": 3})"},
+      {"problem_info", R"({"language_instruction": "open the drawer"})"},
+      {"problem_info", R"({"language_instruction": ["open", "the", "drawer"]})"},
+      {"problem_info", R"({"language_instruction": ["open the drawer"]})"},
+      {"problem_info", R"({"language_instruction": ["o","p","e","n"," ","t","h","e"," ","d","r","a","w","e","r"]})"}};
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    OwnFolder folder;
+    const fs::path path = folder.path() / "told.hdf5";
+    std::vector<float> rows(10, 1.0f);
+    Hdf5Writer writer(path);
+    writer.begin_demo(5);
+    writer.add("actions", make_view(rows.data(), {5, 2}), false);
+    writer.attribute(told[i].first, told[i].second);
+    writer.finish();
+    EXPECT_EQ(Hdf5Episodes(path).open(0)->metadata("language_instruction"), "open the drawer") << told[i].second;
+  }
 }
 
 TEST_F(Hdf5, AFlippedBitInACheckedChunkIsFound) {

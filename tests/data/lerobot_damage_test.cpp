@@ -5,6 +5,7 @@
 #include "data/lerobot/lerobot_info.h"
 #include "data/lerobot_fixture.h"
 #include "data/open_episodes.h"
+#include "formats/video_writer.h"
 
 namespace cohort::data {
 namespace {
@@ -194,10 +195,72 @@ TEST(LeRobotDamage, ShapesAndTypesThatTheTablesDoNotHaveAreRefused) {
   EXPECT_ERROR(read_lerobot_field(*open_all(set), 0, "action"), "holds FLOAT, but meta/info.json says int64");
   write_file_atomically(info, before);
   replace_in(info, "64,\n    96", "48,\n    96");
+  EXPECT_ERROR(open_all(set),
+               "its pictures are 64 x 96, but meta/info.json says 48 x 96 (height x width) of "
+               "observation.images.front");
+}
+
+TEST(LeRobotDamage, AVideoOfAnotherRateIsMatchedByNumberWhereItHasAFrameForEachStep) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v21");
+  const fs::path video = set / "videos/chunk-001/observation.images.front/episode_000001.mp4";
   const auto source = open_all(set);
-  std::string scratch;
-  EXPECT_ERROR(source->open(0)->image(source->field_index("observation.images.front"), 0, scratch),
-               "its pictures are 64 x 96, but meta/info.json says 48 x 96");
+  const std::size_t front = source->field_index("observation.images.front");
+  std::vector<std::string> frames(9);
+  for (std::int64_t t = 0; t < 9; ++t) {
+    std::string scratch;
+    const StoredImage image = source->open(1)->image(front, t, scratch);
+    frames[static_cast<std::size_t>(t)] = std::string(image.bytes);
+  }
+  const auto write = [&](int count) {
+    fs::remove(video);
+    VideoWriter writer(video, 96, 64, /*fps=*/30);
+    for (int t = 0; t < count; ++t) {
+      const std::string& frame = frames[static_cast<std::size_t>(t % 9)];
+      writer.add({reinterpret_cast<const std::uint8_t*>(frame.data()), frame.size()});
+    }
+    writer.finish();
+  };
+  write(9);
+  const auto squeezed = open_all(set);
+  for (std::int64_t t = 0; t < 9; ++t) {
+    std::string scratch;
+    EXPECT_EQ(shown_number(squeezed->open(1)->image(front, t, scratch)), lerobot_begin(1) + t) << "step " << t;
+  }
+  // Without a frame for each step no step can be found: before anything is read.
+  write(10);
+  EXPECT_ERROR(open_all(set),
+               "episode_000001.mp4 is too short: it ends at 0.333 s after 10 frames, but episode 1 has 9 "
+               "steps, to 0.900 s");
+}
+
+TEST(LeRobotDamage, TasksAreReadFromWhicheverListThereIsAndEachHasItsNumber) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const auto set = copy_of_lerobot(folder, "v21");
+  const std::string lines = read_file(set / "meta/tasks.jsonl");
+  const auto told = [](const fs::path& path) {
+    return std::string(open_all(path)->open(1)->metadata("language_instruction"));
+  };
+  const std::string before = told(set);
+  EXPECT_EQ(before, lerobot_task(1));
+  // A set of version 3 that has version 2's list, as one that was converted by half.
+  const auto half = copy_of_lerobot(folder, "v3");
+  fs::remove(half / "meta/tasks.parquet");
+  EXPECT_EQ(told(half), lerobot_task(1)) << "meta/episodes says it, too";
+  std::vector<std::string> left_out;
+  EXPECT_EQ(open_all(half)->metadata_types(1, left_out).front().name, "language_instruction")
+      << "it is written by who converts: no field of the steps says it";
+  write_file_atomically(half / "meta/tasks.jsonl", lines);
+  const auto source = open_all(half);
+  std::string text(source->open(1)->text(source->field_index("task"), 0));
+  EXPECT_EQ(text, lerobot_task(1));
+  // The task of an episode as a text, not in a list.
+  replace_in(set / "meta/episodes.jsonl", "[\"open the drawer\"]", "\"pull it\"");
+  EXPECT_EQ(told(set), "pull it");
+  replace_in(set / "meta/tasks.jsonl", "\"task_index\": 1", "\"task_index\": 0");
+  EXPECT_ERROR(open_all(set), "task_index 0 stands there twice, the first time for 'put the cube into the bowl'");
 }
 
 TEST(LeRobotDamage, AnInfoThatCannotBeIsRefusedByItsKey) {
@@ -208,6 +271,7 @@ TEST(LeRobotDamage, AnInfoThatCannotBeIsRefusedByItsKey) {
   const std::string before = read_file(info);
   const std::vector<std::array<std::string, 3>> faults{
       {"v3.0", "v1.6", "codebase_version is v1.6; read are v2.0, v2.1 and v3: convert the data with LeRobot's"},
+      {"v3.0", "v4.0", "codebase_version is v4.0; read are v2.0, v2.1 and v3: it is newer than this version of Cohort"},
       {"\"fps\": 10", "\"fps\": 0", "fps is 0, not a number above 0"},
       {"\"total_episodes\": 5", "\"total_episodes\": 6", "total_episodes is 6, but meta/episodes lists 5 episodes"},
       {"\"4:5\"", "\"4:9\"", "the split val is \"4:9\"; it is FIRST:END within the 5 episodes"},

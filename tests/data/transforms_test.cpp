@@ -438,6 +438,28 @@ TEST(Normalization, ARareValueIsNormalisedByItsBoundsAndThatIsSaid) {
   EXPECT_NEAR(rows[3], 0, kRounding);
 }
 
+TEST(Normalization, AScaleThatAFewStepsSetIsSaid) {
+  // A sensor that reported 1e9 once; beside it an ordinary element, and a gripper that seldom opens.
+  const VectorStatistics glitch{.mean = {1, 0, 0},
+                                .std = {1e6, 0.5, 0.03},
+                                .min = {0, -1, 0},
+                                .max = {1e9, 1, 1},
+                                .q01 = {0.1, -0.9, 0},
+                                .q99 = {1.9, 0.9, 0}};
+  const std::vector<std::int64_t> widths{3};
+  for (const char* kind : {"bounds", "normal"}) {
+    const Normalizer normalizer({kind}, widths, glitch, "error", "actions");
+    ASSERT_EQ(normalizer.notes().size(), 1u) << kind;
+    EXPECT_NE(normalizer.notes()[0].find("in 98 of 100 steps only from "
+                                         "0.1 to 1.9: a few steps set its scale"),
+              std::string::npos)
+        << normalizer.notes()[0];
+  }
+  const std::vector<std::string> by_quantiles = Normalizer({"quantiles"}, widths, glitch, "error", "actions").notes();
+  ASSERT_EQ(by_quantiles.size(), 1u) << "the gripper's";
+  EXPECT_NE(by_quantiles[0].find("element 2"), std::string::npos) << by_quantiles[0];
+}
+
 TEST(Normalization, AnElementThatNeverChangesIsNamed) {
   const VectorStatistics flat{
       .mean = {1, 5}, .std = {1, 0}, .min = {0, 5}, .max = {2, 5}, .q01 = {0, 5}, .q99 = {2, 5}};

@@ -379,6 +379,24 @@ TEST(Csv, FilesThatCannotBeReadAreNamed) {
   EXPECT_ERROR(read_csv(folder.write("empty.csv", "")), "empty.csv is empty (0 bytes)");
   EXPECT_ERROR(parse(""), "t.csv is empty (0 bytes)");
   EXPECT_ERROR(read_csv(""), "no CSV file was named; set data.path");
+  EXPECT_ERROR(read_csv(folder.write("page.csv", "\n<!DOCTYPE HTML><html><body>Sign in</body></html>\n")),
+               "page.csv is a web page, not the file itself: download it again");
+}
+
+TEST(Csv, ADateInTwoColumnsIsReadAsOne) {
+  const Table table = parse("date,time,a\n2016-07-01,13:05:00,1\n2016-07-02,00:30:00,2\n");
+  EXPECT_EQ(table.names(ColumnKind::kNumber), std::vector<std::string>{"a"});
+  EXPECT_EQ(numbers(table, "date"),
+            (Numbers{seconds_since_epoch(2016, 7, 1, 13, 5), seconds_since_epoch(2016, 7, 2, 0, 30)}));
+  EXPECT_ERROR(parse("date,time,a\n2016-07-01,13:05:00,1\n2016-07-02,noon,2\n"),
+               "line 3, column 'time': 'noon' is no time of day, as the column's first value is");
+  // A time beside a date that has one, or beside none, is no part of a date.
+  EXPECT_ERROR(parse("date,time,a\n2016-07-01 10:00,13:05:00,1\n"), "'13:05:00' is no number");
+  EXPECT_ERROR(parse("a,time\n1,13:05:00\n"), "'13:05:00' is no number");
+}
+
+TEST(Csv, LinesOfCommentsBeforeTheHeaderAreNamedWithTheSetting) {
+  EXPECT_ERROR(parse("# by x\n# in kW\na,b\n1,2\n3,4\n"), "Then set data.csv.comment=#");
 }
 
 TEST(Csv, FilesAndPipesReadAsTextsDo) {

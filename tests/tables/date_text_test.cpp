@@ -52,6 +52,39 @@ TEST(DateText, EveryFormOfOneMomentReadsAsTheSameSeconds) {
   EXPECT_EQ(read("7/1/2016", DateOrder::kMonthDayYear), kMoment);
 }
 
+TEST(DateText, NamesOfMonthsAndChineseDatesReadInAnyOrder) {
+  constexpr double kMoment = 1467331200;  // 2016-07-01 00:00:00 UTC
+  for (const DateOrder order : {DateOrder::kYearMonthDay, DateOrder::kDayMonthYear, DateOrder::kMonthDayYear})
+    for (const char* text : {"01-Jul-2016", "1 July 2016", "1-JUL-2016 00:00", "Jul 1, 2016", "July 1 2016 12:00 AM",
+                             "2016-Jul-01", "2016 jul 1", "01/Jul/2016 00:00:00", "Jul. 1, 2016", "2016年7月1日",
+                             "2016年07月01日 00时", "2016年7月1日0时00分00秒", "2016年7月1日 00:00"}) {
+      EXPECT_EQ(read(text, order), kMoment) << text;
+      EXPECT_TRUE(looks_like_date(text)) << text;
+    }
+  EXPECT_EQ(read("12-Sept-2016 13:30"), seconds_since_epoch(2016, 9, 12, 13, 30));
+  EXPECT_EQ(read("3 May 2016"), seconds_since_epoch(2016, 5, 3));
+  EXPECT_EQ(read("2016年7月1日 13时05分06秒"), kMoment + 13 * 3600 + 5 * 60 + 6);
+  double ignored = 0;
+  for (const char* text :
+       {"01-Jux-2016", "1 July", "July 2016", "1-Jul-16", "32 Jul 2016", "2016年13月1日", "2016年7月"})
+    EXPECT_NE(parse_date(text, DateOrder::kYearMonthDay, ignored), nullptr) << text;
+}
+
+TEST(DateText, WhatComputersCountAndDigitsInARowAreDatesWhereTheyAreNamedSo) {
+  constexpr double kMoment = 1467331200;
+  for (const char* text : {"1467331200", "1467331200.0", "1467331200000", "1467331200000000", "1467331200000000000",
+                           "201607010000", "20160701000000"}) {
+    EXPECT_EQ(read(text), kMoment) << text;
+    EXPECT_FALSE(looks_like_date(text)) << text << ": a number, unless it is named as a date";
+  }
+  EXPECT_EQ(read("1467331200.5"), kMoment + 0.5);
+  EXPECT_EQ(read("201607011305"), kMoment + 13 * 3600 + 5 * 60);
+  double seconds = 0;
+  EXPECT_EQ(parse_time_of_day("17:24:30", seconds), nullptr);
+  EXPECT_EQ(seconds, 17 * 3600 + 24 * 60 + 30);
+  EXPECT_NE(parse_time_of_day("17", seconds), nullptr);
+}
+
 TEST(DateText, WhatIsNoDateIsRefusedWithAReason) {
   const auto reason = [](const char* text, DateOrder order = DateOrder::kYearMonthDay) {
     double seconds = 0;

@@ -230,6 +230,11 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
       COHORT_THROW_UNLESS(twice == chosen.end(),
                           "{}: {} names {} more than once: write a mask that names every demo once", where, mask,
                           *twice);
+      COHORT_THROW_UNLESS(
+          !chosen.empty(),
+          "{}: {} names no demo; the file has {}: choose all with data.splits=all (cohort "
+          "data --split all, in robomimic's configuration hdf5_filter_key=null), or write the mask again",
+          where, mask, demos.size());
       ++masked.files;
       masked.chosen += chosen.size();
       masked.demos += demos.size();
@@ -362,10 +367,10 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     const auto add = [&](const Hdf5Attributes& attributes, const std::string& prefix) {
       for (const auto& [key, text] : attributes) {
         all.emplace_back(prefix + key, text);
-        if (key != "problem_info") continue;
-        const nlohmann::json info = nlohmann::json::parse(text, nullptr, false);
-        if (info.is_object() && info.contains("language_instruction") && info["language_instruction"].is_string())
-          all.emplace_back("language_instruction", info["language_instruction"].get<std::string>());
+        const char* told_under = key == "problem_info" ? "language_instruction" : key == "ep_meta" ? "lang" : nullptr;
+        if (told_under == nullptr) continue;
+        if (std::string told = told_in(text, told_under); !told.empty())
+          all.emplace_back("language_instruction", std::move(told));
       }
     };
     add(file.attributes(place.group), "");
@@ -377,6 +382,20 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     if (std::none_of(all.begin(), all.end(), [](const auto& attribute) { return attribute.first == "file_path"; }))
       all.emplace_back("file_path", files[place.file].path.string());
     return all;
+  }
+
+  /// What LIBERO's `problem_info` (language_instruction) and RoboCasa's `ep_meta` (lang) say: a text, or its words or
+  /// letters one by one. Empty where they say nothing.
+  static std::string told_in(const std::string& text, const char* key) {
+    const nlohmann::json info = nlohmann::json::parse(text, nullptr, false);
+    if (!info.is_object() || !info.contains(key)) return "";
+    const nlohmann::json& said = info[key];
+    if (said.is_string()) return said.get<std::string>();
+    const auto is_text = [](const nlohmann::json& part) { return part.is_string(); };
+    if (!said.is_array() || !std::all_of(said.begin(), said.end(), is_text)) return "";
+    const auto parts = said.get<std::vector<std::string>>();
+    const bool letters = std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part.size() == 1; });
+    return join(parts, letters ? "" : " ");
   }
 
   /// What the list beside an episode of RDT's data says: its instruction, as it was given.

@@ -72,6 +72,9 @@ bool parse_number(const std::string& text, T& value) {
 
 std::mutex& hdf5_library_lock() {
   static std::mutex* lock = [] {
+    // Every file is closed where it ends. At the program's end libhdf5 would write once more what a full disk refused, and
+    // crash over it.
+    H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     return new std::mutex;
   }();

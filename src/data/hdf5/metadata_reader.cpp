@@ -558,7 +558,12 @@ Hdf5MetadataReader::Hdf5MetadataReader(const std::filesystem::path& path, std::s
     const Id properties(H5Fget_create_plist(impl_->file), H5Pclose);
     H5Pget_userblock(properties, &user_block);
   }
-  COHORT_THROW_UNLESS(impl_->file >= 0, "{} cannot be opened as HDF5: {}", impl_->path, reason);
+  const auto says = [&reason](const char* words) { return reason.find(words) != std::string::npos; };
+  COHORT_THROW_UNLESS(impl_->file >= 0, "{} cannot be opened as HDF5: {}{}", impl_->path, reason,
+                      says("truncated file")             ? ": it was cut or is still being written; copy it again"
+                      : says("file signature not found") ? ": it is another kind of file (`file " + impl_->path +
+                                                               "` says which); unpack an archive first"
+                                                         : std::string());
   COHORT_THROW_UNLESS(user_block == 0, "{} begins with a user block; remove it with h5unjam", impl_->path);
 }
 

@@ -26,7 +26,9 @@ bool is_png(std::string_view bytes) {
   std::string start;
   for (const char c : bytes.substr(0, 8))
     start += format("{}{:02x}", start.empty() ? "" : " ", static_cast<unsigned char>(c));
-  throw Error(format("the image is neither JPEG nor PNG: its {} bytes begin with {}", bytes.size(),
+  const bool webp = bytes.starts_with("RIFF") && bytes.size() > 12 && bytes.substr(8, 4) == "WEBP";
+  throw Error(format("the image is neither JPEG nor PNG{}: its {} bytes begin with {}",
+                     webp ? ", but WebP: save it as PNG (Python: PIL.Image.open(...).save('x.png'))" : "", bytes.size(),
                      start.empty() ? "nothing" : start));
 }
 

@@ -54,6 +54,8 @@ void check(int status) {
   const std::string message = tjGetErrorStr2(handle);
   const bool harmless = tjGetErrorCode(handle) == TJERR_WARNING && message.find("remature end") == std::string::npos;
   decompressor().renew();
+  COHORT_THROW_UNLESS(harmless || message.find("color conversion") == std::string::npos,
+                      "the JPEG has colours of print (CMYK): save it as RGB");
   COHORT_THROW_UNLESS(harmless, "the JPEG is damaged: {}", message);
 }
 

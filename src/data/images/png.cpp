@@ -93,6 +93,12 @@ void decode_png(std::string_view bytes, std::int64_t channels, Image& out) {
   PngReader reader(bytes);
   Image header;
   read_header(reader, header);
+  // 16 bits of grey are a distance or the like: their upper eight alone are a black picture.
+  COHORT_THROW_UNLESS(
+      png_get_bit_depth(reader.png, reader.info) < 16 ||
+          (png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_COLOR) != 0,
+      "the PNG holds 16 bits of grey, as depth maps do, and no picture: leave the field out, or store it as "
+      "numbers");
   const auto set_up = [&] {
     const int colour = png_get_color_type(reader.png, reader.info);
     png_set_strip_16(reader.png);

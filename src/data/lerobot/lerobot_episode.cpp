@@ -206,13 +206,17 @@ LeRobotEpisode::FrameTime LeRobotEpisode::frame_time(const LeRobotVideo& video, 
   double seconds = 0;
   read(stamp, step, 1, std::span(&seconds, 1));
   const FrameTime by_stamp{.seconds = video.begin + seconds, .tolerance = details_.tolerance()};
-  if (farthest_stamp_ <= kFrameTolerance) return by_stamp;
+  const bool own_file = video.begin == 0 && video.end == 0;  // of the versions 2
+  if (farthest_stamp_ <= kFrameTolerance && !own_file) return by_stamp;
   const VideoSummary summary = details_.videos().look(details_.info().video_files[video.file]);
   if (summary.frames <= 0 || summary.end <= summary.begin) return by_stamp;
   const double rate = static_cast<double>(summary.frames) / (summary.end - summary.begin);
+  const double fps = details_.info().fps, end = summary.begin + static_cast<double>(summary.frames) / fps;
+  if (farthest_stamp_ <= kFrameTolerance && summary.begin < 0.5 / fps && std::abs(summary.end - end) < 0.5 / fps)
+    return by_stamp;
   const double frames = video.end > 0 ? (video.end - video.begin) * rate : static_cast<double>(summary.frames);
   if (std::abs(frames - static_cast<double>(steps())) >= 0.5 || (video.end <= 0 && video.begin > 0)) return by_stamp;
-  details_.say_matched_by_number(episode_.number, farthest_stamp_);
+  details_.say_matched_by_number(episode_.number, farthest_stamp_, rate);
   const double begin = video.end > 0 ? video.begin : summary.begin;
   return {.seconds = begin + static_cast<double>(step) / rate, .tolerance = kWithinAFrame / rate};
 }

@@ -40,8 +40,9 @@ class LeRobotDetails {
   virtual std::shared_ptr<const ParquetFile> table(std::size_t file) const = 0;
   /// Counts memory that an opened episode came to hold.
   virtual void count_bytes(std::int64_t episode, std::int64_t bytes) const = 0;
-  /// Says once for the set that frames are matched by number, where an episode's time stamps are a clock's.
-  virtual void say_matched_by_number(std::int64_t number, double farthest) const = 0;
+  /// Says once for the set that frames are matched by number: an episode's time stamps are a clock's (`farthest`, s,
+  /// from those of its steps), or its video has another rate than the table (`rate`, frames/s).
+  virtual void say_matched_by_number(std::int64_t number, double farthest, double rate) const = 0;
 };
 
 /// The field with the text of a step's task.

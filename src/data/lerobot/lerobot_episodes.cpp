@@ -212,14 +212,29 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
         const double needed = video.end > 0 ? video.end : video.begin + static_cast<double>(episode->steps) / known.fps;
         const bool too_short = own_file && summary.frames > 0 ? summary.frames < episode->steps
                                                               : summary.end > 0 && summary.end < needed - half;
+        const bool squeezed = own_file && summary.frames != episode->steps && summary.end > 0 &&
+                              summary.end < needed - half;  // else frames are matched by their number
         COHORT_THROW_UNLESS(
-            !too_short,
+            !too_short && !squeezed,
             "{} is too short: it ends at {:.3f} s{}, but episode {} has {} steps, to {:.3f} s ({}); copy "
             "the video again, or {} to go on without such episodes",
             known.video_files[video.file].string(), summary.end,
             summary.frames > 0 ? format(" after {} frames", summary.frames) : "", episode->number, episode->steps,
             needed, known.cameras[c], kSkipDamaged);
+        const std::vector<std::int64_t>& shape = feature_of(known.cameras[c]).shape;
+        COHORT_THROW_UNLESS(
+            summary.height == 0 || shape.size() != 3 || (summary.height == shape[0] && summary.width == shape[1]),
+            "{}: its pictures are {} x {}, but meta/info.json says {} x {} (height x width) of {}; write there what "
+            "they "
+            "are, or {} to go on without such episodes",
+            known.video_files[video.file].string(), summary.height, summary.width, shape[0], shape[1], known.cameras[c],
+            kSkipDamaged);
       }
+  }
+
+  const LeRobotFeature& feature_of(const std::string& feature) const {
+    return *std::find_if(known.features.begin(), known.features.end(),
+                         [&](const LeRobotFeature& one) { return one.name == feature; });
   }
 
   /// Tables and videos of the selected episodes.
@@ -360,12 +375,21 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
     return tables.get(file, [&] { return open_parquet(known.data_files[file]); });
   }
   void count_bytes(std::int64_t episode, std::int64_t bytes) const override { cache.grow(episode, bytes); }
-  void say_matched_by_number(std::int64_t number, double farthest) const override {
+  void say_matched_by_number(std::int64_t number, double farthest, double rate) const override {
     std::call_once(said_matched, [&] {
+      const std::string why = farthest > kFrameTolerance
+                                  ? format(
+                                        "timestamps of episode {} lie up to {:.3f} s from its number of steps at {} "
+                                        "per second",
+                                        number, farthest, known.fps)
+                                  : format(
+                                        "the video of episode {} shows {:.4g} frames per second or begins late, its "
+                                        "table has {} steps",
+                                        number, rate, known.fps);
       log::warning(
-          "{}: timestamps of episode {} lie up to {:.3f} s from its number of steps at {} per second; its video "
-          "has one frame per step, so frames are matched by their number, there and wherever it is so",
-          name, number, farthest, known.fps);
+          "{}: {}; its video has one frame per step, so frames are matched by their number, there and wherever it is "
+          "so",
+          name, why);
     });
   }
 
@@ -534,8 +558,9 @@ std::string LeRobotEpisodes::schema_name(const std::string& field_name) const {
 std::vector<MetadataType> LeRobotEpisodes::metadata_types(std::int64_t episode,
                                                           std::vector<std::string>& left_out_lines) const {
   std::vector<MetadataType> metadata = EpisodeSource::metadata_types(episode, left_out_lines);
-  // The steps' task says it.
-  std::erase_if(metadata, [](const MetadataType& m) { return m.name == "language_instruction"; });
+  // The steps' task says it, where meta/ lists the tasks.
+  if (std::ranges::any_of(fields(), [](const StepField& field) { return field.name == kLeRobotTask; }))
+    std::erase_if(metadata, [](const MetadataType& m) { return m.name == "language_instruction"; });
   for (const std::string& line : left_out()) left_out_lines.push_back(line);
   return metadata;
 }

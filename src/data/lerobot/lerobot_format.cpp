@@ -90,9 +90,11 @@ class ToLeRobot {
     find_notes();
     for (std::size_t i = 0; i < features_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
-        COHORT_THROW_UNLESS(features_[i].name != features_[j].name,
-                            "the feature {} would be written twice: keep the names with --keep-names",
-                            features_[i].name);
+        COHORT_THROW_UNLESS(features_[i].name != features_[j].name, "the feature {} would be written twice: {}",
+                            features_[i].name,
+                            settings_.lerobot.renamed.empty()
+                                ? "keep the names with --keep-names"
+                                : "the set has one of this name; choose another new name, or rename that one, too");
   }
 
   const std::vector<LeRobotFeature>& features() const { return features_; }

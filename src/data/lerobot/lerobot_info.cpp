@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/yaml_file.h"
 #include "data/lerobot/parquet_file.h"
 
 namespace cohort::data {
@@ -153,9 +154,20 @@ std::vector<std::pair<std::int64_t, LeRobotJson>> read_json_lines(const fs::path
   return objects;
 }
 
+/// A task's number and text; each number has one text.
+void add_task(LeRobotInfo& info, std::int64_t number, std::string text, const fs::path& path) {
+  const auto [known, is_new] = info.tasks.try_emplace(number, std::move(text));
+  COHORT_THROW_UNLESS(is_new, "{}: task_index {} stands there twice, the first time for '{}': give every task a number",
+                      path.string(), number, known->second);
+}
+
+/// meta/tasks.parquet of version 3, meta/tasks.jsonl of the versions 2. Where a version's own file is missing the other
+/// one is read: sets that were converted half or put together by hand have it.
 void read_tasks(const fs::path& folder, LeRobotInfo& info, bool tables) {
-  const fs::path path = folder / "meta" / (tables ? "tasks.parquet" : "tasks.jsonl");
+  const auto path_of_kind = [&](bool table) { return folder / "meta" / (table ? "tasks.parquet" : "tasks.jsonl"); };
   std::error_code error;
+  if (!fs::exists(path_of_kind(tables), error)) tables = !tables;
+  const fs::path path = path_of_kind(tables);
   if (!fs::exists(path, error)) return;
   if (tables) {
     const auto table = open_parquet(path);
@@ -167,14 +179,14 @@ void read_tasks(const fs::path& folder, LeRobotInfo& info, bool tables) {
     COHORT_THROW_UNLESS(column, "{} has no column of texts", path.string());
     std::vector<std::string> texts(numbers.size());
     table->read(*column, 0, table->rows(), std::span(texts));
-    for (std::size_t i = 0; i < numbers.size(); ++i) info.tasks[numbers[i]] = std::move(texts[i]);
+    for (std::size_t i = 0; i < numbers.size(); ++i) add_task(info, numbers[i], std::move(texts[i]), path);
     return;
   }
   constexpr const char* kExample = R"({"task_index": 0, "task": "open the drawer"})";
   for (const auto& [line, json] : read_json_lines(path, kExample)) {
     COHORT_THROW_UNLESS(json.contains("task") && json["task"].is_string(),
                         "{}: line {} has no text `task`; a line is such as {}", path.string(), line, kExample);
-    info.tasks[count_of(json, "task_index", path.string())] = json["task"].get<std::string>();
+    add_task(info, count_of(json, "task_index", path.string()), json["task"].get<std::string>(), path);
   }
 }
 
@@ -243,6 +255,9 @@ void read_episode_tables(const fs::path& folder, LeRobotInfo& info, const std::s
       for (std::size_t i = 0; i < numbers.size(); ++i) {
         COHORT_THROW_UNLESS(std::isfinite(from[i]) && from[i] >= 0, "{}: {}from_timestamp of episode {} is {}", source,
                             key, numbers[i], from[i]);
+        COHORT_THROW_UNLESS(to[i] == 0 || to[i] > from[i],
+                            "{}: {}to_timestamp of episode {} is {}, but it begins at {}", source, key, numbers[i],
+                            to[i], from[i]);
         const fs::path file =
             folder /
             fill_path(video_path, {{"chunk_index", video_chunks[i]}, {"file_index", video_numbers[i]}}, camera, source);
@@ -269,9 +284,12 @@ void read_episode_lines(const fs::path& folder, LeRobotInfo& info, const std::st
     LeRobotEpisodeInfo episode{.number = count_of(json, "episode_index", source),
                                .steps = count_of(json, "length", source)};
     COHORT_THROW_UNLESS(episode.steps > 0, "{}: episode {} has no steps", source, episode.number);
-    if (const auto tasks = json.find("tasks"); tasks != json.end() && tasks->is_array())
-      for (const LeRobotJson& task : *tasks)
-        if (task.is_string()) episode.tasks.push_back(task.get<std::string>());
+    if (const auto tasks = json.find("tasks"); tasks != json.end()) {
+      if (tasks->is_string()) episode.tasks.push_back(tasks->get<std::string>());
+      if (tasks->is_array())
+        for (const LeRobotJson& task : *tasks)
+          if (task.is_string()) episode.tasks.push_back(task.get<std::string>());
+    }
     info.episodes.push_back(std::move(episode));
   }
   std::sort(info.episodes.begin(), info.episodes.end(),
@@ -357,36 +375,20 @@ std::string fill_path(std::string_view path, const std::vector<std::pair<std::st
   return filled;
 }
 
-namespace {
-
-/// Throws Error with the line where it is none: people edit this file by hand.
-LeRobotJson json_of_info(const std::string& text, const std::string& source) {
-  try {
-    return LeRobotJson::parse(text);
-  } catch (const nlohmann::json::parse_error& e) {
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(e.byte, text.size()));
-    throw Error(
-        format("{}: line {} is no JSON: look for a comma that is missing or one too many, a bracket or a quote "
-               "there or just before; `python3 -m json.tool {}` checks it",
-               source, 1 + std::count(text.begin(), end, '\n'), source));
-  } catch (const nlohmann::json::exception& e) {  // a number too large for any type
-    throw Error(format("{} is no JSON: {}", source, e.what()));
-  }
-}
-
-}  // namespace
-
 LeRobotInfo read_lerobot_info(const fs::path& folder) {
   const std::string source = (folder / "meta" / "info.json").string();
-  const LeRobotJson json = json_of_info(read_file(source), source);
+  const LeRobotJson json = read_json_text(read_file(source), source);
   COHORT_THROW_UNLESS(json.is_object() && json.contains("codebase_version") && json["codebase_version"].is_string(),
                       "{}: no JSON object with codebase_version: this is no LeRobot data set", source);
   LeRobotInfo info{.version = json["codebase_version"].get<std::string>()};
   const bool tables = info.version.starts_with("v3.") || info.version == "v3";
-  COHORT_THROW_UNLESS(tables || info.version == "v2.0" || info.version == "v2.1",
-                      "{}: codebase_version is {}; read are v2.0, v2.1 and v3: convert the data with LeRobot's own "
-                      "scripts (lerobot.scripts.convert_dataset_v21_to_v30 and those before it)",
-                      source, info.version);
+  COHORT_THROW_UNLESS(
+      tables || info.version == "v2.0" || info.version == "v2.1",
+      "{}: codebase_version is {}; read are v2.0, v2.1 and v3: {}", source, info.version,
+      info.version.starts_with("v1")
+          ? "convert the data with LeRobot's own scripts (lerobot.scripts.convert_dataset_v21_to_v30 and "
+            "those before it)"
+          : "it is newer than this version of Cohort, or the word was changed by hand");
   const auto fps = json.find("fps");
   COHORT_THROW_UNLESS(fps != json.end() && fps->is_number() && *fps > 0, "{}: fps is {}, not a number above 0", source,
                       fps == json.end() ? "missing" : fps->dump());

@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/yaml_file.h"
 #include "data/local_path.h"
 #include "data/rlds/json_values.h"
 
@@ -170,12 +171,7 @@ std::int64_t SplitInfo::size() const {
 }
 
 DatasetInfo parse_dataset_info(std::string_view json, const std::string& source) {
-  Json root;
-  try {
-    root = Json::parse(json);
-  } catch (const Json::exception& e) {
-    throw Error(format("{} is no JSON: {}", source, e.what()));
-  }
+  const Json root = read_json_text(std::string(json), source);
   COHORT_THROW_UNLESS(root.is_object(), "{}: is no object", source);
   DatasetInfo info;
   info.name = text_of(root, "name", source, "");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/yaml_file.h"
 #include "data/rlds/json_values.h"
 
 namespace cohort::data {
@@ -231,12 +232,7 @@ Feature parse_features(std::string_view json, const std::string& source) {
       --depth;
     }
   }
-  Json root;
-  try {
-    root = Json::parse(json);
-  } catch (const Json::exception& e) {
-    throw Error(format("{} is no JSON: {}", source, e.what()));
-  }
+  const Json root = read_json_text(std::string(json), source);
   try {
     return parse(root, {source, "", 0});
   } catch (const Json::exception& e) {  // dump() of a text that is no UTF-8, say

@@ -13,7 +13,8 @@ constexpr std::uint64_t kHeader = kTfrecordHeader, kFooter = kTfrecordFooter;
 /// Why no whole record starts at `offset`; empty when one does.
 std::string fault_at(std::string_view bytes, std::uint64_t offset) {
   const std::uint64_t left = bytes.size() - offset;
-  if (offset == 0 && is_lfs_pointer(bytes)) return format("the file {}", kLfsPointer);
+  if (const std::string fault = offset == 0 ? stand_in_fault(bytes.substr(0, 256)) : ""; !fault.empty())
+    return format("the file {}", fault);
   if (left < kHeader) return format("truncated: the file ends after {} of the 12 bytes of a record's header", left);
   if (!is_sound_tfrecord_header(bytes.data() + offset)) return "the record's length does not have its checksum";
   const auto length = tfrecord_length(bytes.data() + offset);

@@ -14,6 +14,10 @@ constexpr double kEpsilon = 1e-8;  // octo, data/utils/data_utils.py, normalize_
 /// clip them, so that no answer could be what was recorded. Small, for quantiles are there to disregard outliers.
 constexpr double kNearlyNothing = 1e-5;
 
+/// 98 of 100 steps within this part of max - min, and not all the same: the range is that of a few steps, a glitch of a
+/// sensor mostly, and bounds leave hardly anything of the others.
+constexpr double kFewSteps = 1e-3;
+
 }  // namespace
 
 Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const std::int64_t> widths,
@@ -34,6 +38,16 @@ Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const st
                           "data set or configuration; compute them again",
                           what, statistics.width());
       Element element;
+      if (kind == "bounds" || kind == "normal") {
+        const bool known = e < statistics.q01.size() && e < statistics.q99.size();
+        const double most = known ? statistics.q99[e] - statistics.q01[e] : 0;
+        if (most > kEpsilon && most < kFewSteps * (statistics.max[e] - statistics.min[e]))
+          notes_.push_back(format(
+              "{}: element {} goes from {} to {}, but in 98 of 100 steps only from {} to {}: a few steps set its "
+              "scale ({}), and little is left of the others; normalise it by quantiles, or leave such episodes "
+              "out with the filter max_abs(FIELD, LIMIT)",
+              what, e, statistics.min[e], statistics.max[e], statistics.q01[e], statistics.q99[e], kind));
+      }
       const auto sparse = [&](double spread) {
         return !(spread > std::max(kEpsilon, kNearlyNothing * (statistics.max[e] - statistics.min[e])));
       };

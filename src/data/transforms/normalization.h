@@ -29,7 +29,7 @@ class Normalizer {
              const VectorStatistics& statistics, const std::string& constant, const std::string& what);
 
   std::size_t width() const { return elements_.size(); }
-  /// A line for each element that is normalised in another way than its kind says.
+  /// A line for each element that is normalised in another way than its kind says, or whose scale a few steps set.
   const std::vector<std::string>& notes() const { return notes_; }
   /// value = mean + std * normalised, of each element, but for clipping. std 0: it never changes, and is normalised to 0.
   struct Scale {

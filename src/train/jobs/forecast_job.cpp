@@ -1,4 +1,6 @@
 // Informer on a CSV file with a time axis.
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include <torch/nn/module.h>
@@ -16,6 +18,17 @@
 
 namespace cohort::train {
 namespace {
+
+/// "=NAME" of a column of numbers whose name says that it counts time; empty where there is none.
+std::string counted_dates(const tables::Table& table) {
+  for (const std::string& name : table.names(tables::ColumnKind::kNumber)) {
+    std::string lower = name;
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower == "ts" || lower.find("time") != std::string::npos || lower.find("date") != std::string::npos)
+      return "=" + name;
+  }
+  return "";
+}
 
 class ForecastJob final : public Job {
  public:
@@ -78,10 +91,12 @@ class ForecastJob final : public Job {
     follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.dec_in", model_.dec_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.c_out", model_.c_out, static_cast<int>(series_->n_target()));
-    COHORT_THROW_UNLESS(series_->frequency(),
-                        "{}: no date column was found; Informer embeds the time of every row: name the column with "
-                        "data.csv.date_columns, or train the regressor on tables without time",
-                        path_);
+    COHORT_THROW_UNLESS(
+        series_->frequency(),
+        "{}: no date column was found; Informer embeds the time of every row: name the column with "
+        "data.csv.date_columns{} (seconds or milliseconds since 1970 are dates where they are named so), "
+        "or train the regressor on tables without time",
+        path_, counted_dates(table));
     check_time_features();
     follow_data(*fields_, "model.freq", model_.freq, std::string(tables::frequency_letter(*series_->frequency())));
   }

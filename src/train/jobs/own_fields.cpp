@@ -37,7 +37,9 @@ OwnFields own_fields(const data::EpisodeSource& source) {
   std::vector<std::string> actions, vectors;
   bool has_state = false;
   for (const data::StepField& field : source.fields()) {
-    const bool observed = is_observation(field.name);
+    // A simulator's or Gymnasium's file has its whole observation as one field.
+    const bool whole = field.name == "obs" || field.name == "observation" || field.name == "observations";
+    const bool observed = whole || is_observation(field.name);
     const bool coloured = field.shape.size() == 3 && field.shape[2] != 1;
     if (field.kind == data::StepKind::kImage && observed && coloured && field.fault().empty())
       own.images.push_back(field.name);

@@ -422,7 +422,7 @@ class PolicyJob final : public Job {
     std::string said;
     if (does_nothing) {
       COHORT_THROW_UNLESS(!own.actions.empty(),
-                          "no action is named, and {} has no field that is called so: name its parts, "
+                          "no action is named, and {} has no field of real numbers that is called so: name its parts, "
                           "data.actions=[FIELD]; it holds {}",
                           data_.paths[0], fields_text(*source));
       data_.actions = own.actions;

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "core/json_section.h"
 #include "core/utf8.h"
+#include "core/yaml_file.h"
 #include "data/robot_windows.h"
 #include "policies/algorithm.h"
 #include "policies/policy_settings.h"
@@ -24,14 +24,6 @@ namespace {
 
 using config::Json;
 using config::JsonSection;
-
-Json read_json(const std::string& path) {
-  try {
-    return Json::parse(read_file(path), nullptr, true, true);
-  } catch (const Json::parse_error& e) {
-    throw Error(format("{}: not valid JSON: {}", path, e.what()));
-  }
-}
 
 /// rollout.*, and what has to be so for them in `train`. `validation_epochs`: epochs between validations; 0: there are
 /// none.
@@ -221,14 +213,14 @@ std::int64_t set_validation(RobomimicReading& r, const std::string& path, Json& 
 }  // namespace
 
 bool is_robomimic_file(const std::string& path) {
-  const Json json = read_json(path);
+  const Json json = read_settings_file(path);
   return json.is_object() && json.contains("algo_name");
 }
 
 RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::string>& overrides,
                                 const RolloutTaskFunction& rollout_task) {
   RobomimicRun run;
-  Json json = read_json(path);
+  Json json = read_settings_file(path);
   COHORT_THROW_UNLESS(json.is_object(), "{}: a configuration is a JSON object", path);
   run.overrides = lay_over(json, overrides, path);
 
@@ -308,7 +300,7 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
 
 config::Json settings_of_robomimic_words(const std::string& path, const std::vector<std::string>& overrides,
                                          const std::vector<std::string>& of_job) {
-  const Json file = read_json(path);
+  const Json file = read_settings_file(path);
   std::vector<std::string> keys;  // robomimic's, each once
   for (const std::string& text : overrides) {
     const std::string key = text.substr(0, text.find('='));
