@@ -129,7 +129,12 @@ struct TrainedPolicy::Impl {
       for (const Algorithm* one : algorithms())
         if (const std::string setting = one->executed_actions_setting(); !setting.empty())
           overrides.push_back(format("{}={}", setting, wanted.exec_horizon));
-    read_configuration(source, overrides);
+    try {
+      read_configuration(source, overrides);
+    } catch (const Error& e) {
+      if (wanted.exec_horizon == 0) throw;
+      throw Error(format("--exec-horizon {}: {}", wanted.exec_horizon, e.what()));
+    }
     const data::RobotStatistics statistics =
         statistics_of_set(statistics_text, wanted.data_set, source + "/" + weights::kStatisticsFile);
     const std::vector<std::int64_t> action_widths(model.action_widths.begin(), model.action_widths.end()),

@@ -148,7 +148,11 @@ fs::path find_robosuite_assets(const fs::path& folder) {
   COHORT_THROW_UNLESS(folder.extension() != ".whl" || fs::is_directory(folder),
                       "{} is a packed wheel: unpack it (`unzip {} -d robosuite-{}`) and name the folder",
                       folder.string(), folder.filename().string(), kVersion);
-  for (const fs::path& package : {folder / "robosuite-1.4.0" / "robosuite", folder / "robosuite", folder}) {
+  std::vector<fs::path> packages{folder / "robosuite-1.4.0" / "robosuite", folder / "robosuite", folder};
+  std::error_code unreadable;  // then there is nothing in it, which is said below
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable))
+    if (entry.path().filename().string().starts_with("robosuite-")) packages.push_back(entry.path() / "robosuite");
+  for (const fs::path& package : packages) {
     const fs::path assets = package / "models" / "assets";
     if (!fs::is_regular_file(assets / "base.xml")) continue;
     const std::string version = version_in(package / "__init__.py");
