@@ -10,7 +10,7 @@
 #include "core/command_line.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/yaml_file.h"
+#include "core/settings_file.h"
 #include "rank/environment.h"
 #include "run/resume_target.h"
 #include "train/jobs/job.h"

@@ -1,4 +1,4 @@
-/// Files of settings as JSON values: YAML, and JSON.
+/// YAML files as JSON values.
 #pragma once
 #include <string>
 
@@ -12,11 +12,5 @@ namespace cohort {
 config::Json read_yaml_file(const std::string& path);
 /// The same for a text; path: of it, for messages.
 config::Json read_yaml(const std::string& text, const std::string& path);
-
-/// A file of settings: YAML where its name ends in .yaml or .yml, else JSON, which may have comments. Throws Error naming
-/// the file and the line at fault.
-config::Json read_settings_file(const std::string& path);
-/// JSON with comments out of a text; path: of it, for messages. Throws Error naming the line at fault.
-config::Json read_json_text(const std::string& text, const std::string& path);
 
 }  // namespace cohort

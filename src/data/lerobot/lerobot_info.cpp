@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/yaml_file.h"
+#include "core/settings_file.h"
 #include "data/lerobot/parquet_file.h"
 
 namespace cohort::data {

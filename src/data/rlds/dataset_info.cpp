@@ -9,7 +9,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
-#include "core/yaml_file.h"
+#include "core/settings_file.h"
 #include "data/local_path.h"
 #include "data/rlds/json_values.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/yaml_file.h"
+#include "core/settings_file.h"
 #include "data/rlds/json_values.h"
 
 namespace cohort::data {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/json_section.h"
+#include "core/settings_file.h"
 #include "core/utf8.h"
-#include "core/yaml_file.h"
 #include "data/robot_windows.h"
 #include "policies/algorithm.h"
 #include "policies/policy_settings.h"
