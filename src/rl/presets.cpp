@@ -1,6 +1,8 @@
 #include "rl/presets.h"
 
 #include "core/config.h"
+#include "core/error.h"
+#include "core/format.h"
 #include "tasks/registry.h"
 
 namespace cohort::rl {
@@ -12,7 +14,13 @@ PpoRunSettings preset(const std::string& task) {
   if (!entry) return s;
   config::Fields fields;
   describe(fields, s);
-  for (const std::string& assignment : entry->ppo) fields.apply_override(assignment);
+  for (const std::string& assignment : entry->ppo) {
+    try {
+      fields.apply_override(assignment);
+    } catch (const Error& e) {
+      throw Error(format("what {} says of ppo, {}: {}", task, assignment, e.what()));
+    }
+  }
   return s;
 }
 

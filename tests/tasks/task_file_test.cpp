@@ -741,6 +741,14 @@ observations: {policy: {joint_pos: {}}}
        "{}}\nobservations: {policy: {joint_pos: {}}}",
        "is no multiple of the timestep, 0.005 s"},
       {"scene: [1, 2\n", "bad.yaml: line"},
+      {"scene: {robot: {mjcf: hopper.xml}, cameras: [frnt]}\nactions: {joint_pos: {}}\nobservations: {policy: "
+       "{joint_pos: {}}}",
+       "scene.cameras: the model has no camera 'frnt'"},
+      {good + "define: {a: b + 1, b: a + 1}", "'b' is defined below: a definition uses those above it"},
+      {good + "define: {a: a + 1}", "'a' is defined by this itself"},
+      {good + "play: {event: {push: null}}", "play.event is unknown; did you mean 'events'?"},
+      {good + "rewards: {smooth: 1}\nplay: {rewards: {smoth: null}}",
+       "play.rewards.smoth is null, which takes away what the file does not have; did you mean 'smooth'?"},
       {good + "terminations: {a: base.position[2] < 1}", "a formula within { } or [ ] stands in quotation marks"},
   };
   for (const auto& [text, says] : kCases) {

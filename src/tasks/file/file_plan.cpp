@@ -4,7 +4,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/fnv.h"
@@ -82,7 +87,8 @@ FilePlan PlanReader::read() {
     for (const Expr& push : pushes_) pushed = judge.binary(Op::kOr, pushed, push);
     pushed.truth = true;
     names.define("pushed", terms::previous(judge, names.step(), pushed));
-    root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
+    // Faults of definitions have been told.
+    if (wrong_.empty()) root.in("define", [&](JsonSection& d) { read_definitions(d, names); });
     root.in("observations", [&](JsonSection& s) { read_observations(s, names); });
     root.in("curriculum", [&](JsonSection& s) { read_curriculum(s, names); });
     root.in("ppo", [&](JsonSection& s) { s.each([](const std::string&, const Json&) {}); });
@@ -157,6 +163,35 @@ std::vector<std::string> ppo_words(const Json& content) {
   return words;
 }
 
+/// Throws Error where `play` changes a section that there is not, or takes away what the file does not have: a word that
+/// is spelt wrong would change nothing, and only in evaluation.
+void check_play(const std::string& file, const Json& content, const Json& changes) {
+  static const std::set<std::string> kSections = {
+      "summary", "instruction", "scene",        "simulation",   "settings", "define",
+      "actions", "commands",    "observations", "terminations", "success",  "rewards",
+      "metrics", "events",      "expert",       "curriculum",   "ppo"};
+  COHORT_THROW_UNLESS(changes.is_object(), "{}: play is an object: the sections that are otherwise in evaluation",
+                      file);
+  const std::function<void(const std::string&, const Json&, const Json&)> visit =
+      [&](const std::string& path, const Json& has, const Json& change) {
+        for (const auto& [key, value] : change.items()) {
+          const bool there = has.is_object() && has.contains(key);
+          if (value.is_null() ? !there : path == "play" && !kSections.contains(key)) {
+            std::vector<std::string> known(kSections.begin(), kSections.end());
+            if (value.is_null()) known.clear();
+            if (value.is_null() && has.is_object())
+              for (const auto& [name, unused] : has.items()) known.push_back(name);
+            const std::string near = config::nearest(key, known);
+            throw Error(format("{}: {}.{} {}{}", file, path, key,
+                               value.is_null() ? "is null, which takes away what the file does not have" : "is unknown",
+                               near.empty() ? "" : format("; did you mean '{}'?", near)));
+          }
+          if (there && value.is_object()) visit(path + "." + key, has[key], value);
+        }
+      };
+  visit("play", content, changes);
+}
+
 FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon,
                       const std::vector<FileSetting>& settings, bool learning,
                       const std::vector<std::string>& reward_scales, bool commands_by_hand) {
@@ -166,6 +201,7 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
   if (content.contains("play")) {
     const Json changes = content["play"];
     content.erase("play");
+    check_play(file, content, changes);
     if (play) content.merge_patch(changes);
   }
   return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales, commands_by_hand).read();

@@ -55,6 +55,8 @@ class PlanReader {
   void read_cameras(const Json& all);
   /// Compiles the model once, for its names and where episodes begin.
   void compile_model();
+  /// Cameras that the model should have, and has not.
+  void check_cameras();
 
   // ---- actions
   std::vector<std::string> texts_of(JsonSection& s, const std::string& key, std::vector<std::string> standard);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
@@ -243,6 +244,22 @@ void PlanReader::read_cameras(const Json& all) {
   }
 }
 
+void PlanReader::check_cameras() {
+  std::vector<std::string> known;
+  for (const std::string& name : plan_.model.info.camera_names) known.push_back(bare_name(name));
+  for (const std::string& name : plan_.spec.cameras) {
+    const auto own = [&](const sim::CameraOptions& camera) { return camera.name == name; };
+    if (std::ranges::any_of(plan_.cameras, own) || std::ranges::count(known, bare_name(name)) > 0) continue;
+    const std::string near = config::nearest(name, known);
+    wrong("scene.cameras",
+          format("the model has no camera '{}'{}", name,
+                 near.empty() ? known.empty()
+                                    ? std::string("; it has none: write `{NAME: {pos: [x, y, z], lookat: [x, y, z]}}`")
+                                    : "; it has " + join(known, ", ")
+                              : format(", did you mean '{}'?", near)));
+  }
+}
+
 void PlanReader::compile_model() {
   if (plan_.spec.cameras.empty()) {
     plan_.cameras.push_back({.name = "view", .pos = {2.5, -2.5, 1.6}, .lookat = {0, 0, 0.4}});
@@ -263,6 +280,7 @@ void PlanReader::compile_model() {
   scene.build(1);
   TaskModel& model = plan_.model;
   model.info = scene.info();
+  check_cameras();
   std::vector<TaskModel::Entity> things;
   for (const sim::EntityDeclaration& declared : plan_.entities) {
     const sim::Entity entity = scene.entity(declared.name);

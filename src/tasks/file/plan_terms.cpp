@@ -91,8 +91,17 @@ Expr PlanReader::condition(const Expr& e) {
 void PlanReader::read_definitions(JsonSection& definitions, Quantities& names) {
   each(definitions, [&](const std::string& name, const Json& value) {
     COHORT_THROW_UNLESS(value.is_string() || value.is_number(), "is a formula: `{}: joint_pos[0]`", name);
-    names.define(name, value.is_number() ? names.graph().constant(value.get<float>())
-                                         : names.read(value.get<std::string>(), "define." + name));
+    try {
+      names.define(name, value.is_number() ? names.graph().constant(value.get<float>())
+                                           : names.read(value.get<std::string>(), "define." + name));
+    } catch (const Error& e) {
+      const std::string what = e.what();
+      for (const auto& [other, unused] : content_["define"].items())
+        if (what.find(format("quantity or function '{}'", other)) != std::string::npos)
+          throw Error(format("{}; '{}' is defined {}: a definition uses those above it", what, other,
+                             other == name ? "by this itself" : "below"));
+      throw;
+    }
   });
 }
 
