@@ -127,8 +127,8 @@ TEST_F(LiberoCompose, WrongFoldersAndNamesAreToldWithTheNearest) {
   expect_refused(wrong, "unpack it (`unzip robosuite-1.4.0-py3-none-any.whl");
   const fs::path other = folder_ / "wheels" / "robosuite-1.4.1" / "robosuite";
   fs::create_directories(other / "models" / "assets");
-  write_file(other / "models" / "assets" / "base.xml", "<mujoco/>");
-  write_file(other / "__init__.py", "__version__ = \"1.4.1\"\n");
+  write_file_atomically(other / "models" / "assets" / "base.xml", "<mujoco/>");
+  write_file_atomically(other / "__init__.py", "__version__ = \"1.4.1\"\n");
   wrong = settings(), wrong.robosuite = folder_ / "wheels";
   expect_refused(wrong, "is robosuite 1.4.1: LIBERO's scenes are of robosuite 1.4.0");
   wrong = settings(), wrong.suites = {"libero_objekt"};
