@@ -210,16 +210,6 @@ void add_contact_sensor(Sketch& s, Element& section) {
   draw_attributes(s.draw, output, sensor);
 }
 
-/// How far two geoms or bodies are apart, and where they are nearest.
-void add_distance_sensor(Sketch& s, Element& section) {
-  Element& sensor = section.add(s.draw.pick({"distance", "normal", "fromto"}));
-  for (const char* number : {"1", "2"}) {
-    const bool geom = s.draw.chance(0.5);
-    sensor.set((geom ? "geom" : "body") + std::string(number), s.draw.any(geom ? s.names.geoms : s.names.bodies));
-  }
-  sensor.set("cutoff", number(0.2, 2)(s.draw));
-}
-
 }  // namespace
 
 Element random_actuators(Sketch& s) {
@@ -242,8 +232,6 @@ Element random_sensors(Sketch& s) {
       add_contact_sensor(s, section);
     }
   }
-  // After the others, which a seed has kept.
-  if (s.names.geoms.size() > 1 && s.names.bodies.size() > 1 && s.draw.chance(0.3)) add_distance_sensor(s, section);
   return section;
 }
 
