@@ -50,7 +50,7 @@ TEST_F(SmallDisk, ALeRobotSetThatDoesNotFitLeavesNothingOfIt) {
 }
 
 TEST_F(SmallDisk, AConversionThatDoesNotFitLeavesNothingOfIt) {
-  const std::string source = std::string(COHORT_SOURCE_DIR) + "/tests/data/fixtures/arm";
+  const std::string source = std::string(COHORT_SOURCE_DIR) + "/tests/data/fixtures/filters.hdf5";
   for (const char* format : {"hdf5", "rlds"}) {
     SCOPED_TRACE(format);
     const Outcome full =

@@ -439,13 +439,13 @@ TEST(Normalization, ARareValueIsNormalisedByItsBoundsAndThatIsSaid) {
 }
 
 TEST(Normalization, AScaleThatAFewStepsSetIsSaid) {
-  // A sensor that reported 1e9 once; beside it an ordinary element, and a gripper that seldom opens.
-  const VectorStatistics glitch{.mean = {1, 0, 0},
-                                .std = {1e6, 0.5, 0.03},
-                                .min = {0, -1, 0},
-                                .max = {1e9, 1, 1},
-                                .q01 = {0.1, -0.9, 0},
-                                .q99 = {1.9, 0.9, 0}};
+  // A sensor that reported 1e4 once; beside it an ordinary element, and a gripper that seldom opens.
+  VectorStatistics glitch{.mean = {1, 0, 0},
+                          .std = {100, 0.5, 0.03},
+                          .min = {0, -1, 0},
+                          .max = {1e4, 1, 1},
+                          .q01 = {0.1, -0.9, 0},
+                          .q99 = {1.9, 0.9, 0}};
   const std::vector<std::int64_t> widths{3};
   for (const char* kind : {"bounds", "normal"}) {
     const Normalizer normalizer({kind}, widths, glitch, "error", "actions");
@@ -458,6 +458,14 @@ TEST(Normalization, AScaleThatAFewStepsSetIsSaid) {
   const std::vector<std::string> by_quantiles = Normalizer({"quantiles"}, widths, glitch, "error", "actions").notes();
   ASSERT_EQ(by_quantiles.size(), 1u) << "the gripper's";
   EXPECT_NE(by_quantiles[0].find("element 2"), std::string::npos) << by_quantiles[0];
+  // Quantiles are offered only where they are wide enough to be taken.
+  const auto offered = [&] {
+    return Normalizer({"bounds"}, widths, glitch, "error", "actions").notes().at(0).find("by quantiles") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(offered());
+  glitch.max[0] = 1e9;
+  EXPECT_FALSE(offered());
 }
 
 TEST(Normalization, AnElementThatNeverChangesIsNamed) {

@@ -743,7 +743,7 @@ observations: {policy: {joint_pos: {}}}
       {"scene: [1, 2\n", "bad.yaml: line"},
       {"scene: {robot: {mjcf: hopper.xml}, cameras: [frnt]}\nactions: {joint_pos: {}}\nobservations: {policy: "
        "{joint_pos: {}}}",
-       "scene.cameras: the model has no camera 'frnt'"},
+       "scene.cameras names 'frnt', and the model has no such camera; it has none: write"},
       {good + "define: {a: b + 1, b: a + 1}", "'b' is defined below: a definition uses those above it"},
       {good + "define: {a: a + 1}", "'a' is defined by this itself"},
       {good + "play: {event: {push: null}}", "play.event is unknown; did you mean 'events'?"},

@@ -41,12 +41,14 @@ Normalizer::Normalizer(const std::vector<std::string>& kinds, std::span<const st
       if (kind == "bounds" || kind == "normal") {
         const bool known = e < statistics.q01.size() && e < statistics.q99.size();
         const double most = known ? statistics.q99[e] - statistics.q01[e] : 0;
-        if (most > kEpsilon && most < kFewSteps * (statistics.max[e] - statistics.min[e]))
+        const double whole = statistics.max[e] - statistics.min[e];
+        if (most > kEpsilon && most < kFewSteps * whole)
           notes_.push_back(format(
               "{}: element {} goes from {} to {}, but in 98 of 100 steps only from {} to {}: a few steps set its "
-              "scale ({}), and little is left of the others; normalise it by quantiles, or leave such episodes "
-              "out with the filter max_abs(FIELD, LIMIT)",
-              what, e, statistics.min[e], statistics.max[e], statistics.q01[e], statistics.q99[e], kind));
+              "scale ({}), and little is left of the others; {}leave such episodes out with the filter "
+              "max_abs(FIELD, LIMIT)",
+              what, e, statistics.min[e], statistics.max[e], statistics.q01[e], statistics.q99[e], kind,
+              most > kNearlyNothing * whole ? "normalise it by quantiles, or " : ""));
       }
       const auto sparse = [&](double spread) {
         return !(spread > std::max(kEpsilon, kNearlyNothing * (statistics.max[e] - statistics.min[e])));

@@ -252,7 +252,7 @@ void PlanReader::check_cameras() {
     if (std::ranges::any_of(plan_.cameras, own) || std::ranges::count(known, bare_name(name)) > 0) continue;
     const std::string near = config::nearest(name, known);
     wrong("scene.cameras",
-          format("the model has no camera '{}'{}", name,
+          format("names '{}', and the model has no such camera{}", name,
                  near.empty() ? known.empty()
                                     ? std::string("; it has none: write `{NAME: {pos: [x, y, z], lookat: [x, y, z]}}`")
                                     : "; it has " + join(known, ", ")
