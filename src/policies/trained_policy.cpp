@@ -133,6 +133,7 @@ struct TrainedPolicy::Impl {
       read_configuration(source, overrides);
     } catch (const Error& e) {
       if (wanted.exec_horizon == 0) throw;
+      read_configuration(source, wanted.overrides);  // what is wrong without the flag is told as it is
       throw Error(format("--exec-horizon {}: {}", wanted.exec_horizon, e.what()));
     }
     const data::RobotStatistics statistics =

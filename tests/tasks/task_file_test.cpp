@@ -755,6 +755,7 @@ observations: {policy: {joint_pos: {}}}
     const std::string said = complaint(text);
     EXPECT_NE(said.find(says), std::string::npos) << text << "\nsays: " << said << "\nwanted: " << says;
   }
+  EXPECT_EQ(complaint(good + "play:"), "") << "nothing is otherwise";
   // All faults at once.
   const std::string said = complaint(good + "rewards: {a: 'x', b: 'y'}\nsuccess: 'z'");
   EXPECT_NE(said.find("3 faults"), std::string::npos) << said;

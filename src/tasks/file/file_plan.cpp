@@ -201,8 +201,10 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
   if (content.contains("play")) {
     const Json changes = content["play"];
     content.erase("play");
-    check_play(file, content, changes);
-    if (play) content.merge_patch(changes);
+    if (!changes.is_null()) {  // `play:` with nothing behind it
+      check_play(file, content, changes);
+      if (play) content.merge_patch(changes);
+    }
   }
   return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales, commands_by_hand).read();
 }
