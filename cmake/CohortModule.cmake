@@ -103,13 +103,13 @@ function(cohort_executable name)
 endfunction()
 
 # cohort_test(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [LABELS unit|full|gpu ...]
-#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL] [ONE_THREAD])
+#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL] [ONE_THREAD] [SHARDS number])
 #
 # One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also
-# run under the sanitizers. SERIAL: the test starts processes of its own that use all cores, or measures memory. ONE_THREAD: it starts
+# run under the sanitizers. With COHORT_TEST_SHARDS ctest runs these in SHARDS processes (1). SERIAL: the test starts processes of its own that use all cores, or measures memory. ONE_THREAD: it starts
 # no thread (or one that it waits for at once), and the thread sanitizer has nothing to see.
 function(cohort_test name)
-  cmake_parse_arguments(T "TORCH;SERIAL;ONE_THREAD" "TIMEOUT;PREFIX" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "TORCH;SERIAL;ONE_THREAD" "TIMEOUT;PREFIX;SHARDS" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_TORCH AND NOT COHORT_TORCH_FOUND)
     return()
   endif()
@@ -145,6 +145,10 @@ function(cohort_test name)
   if(T_SERIAL)
     set(serial ON)
   endif()
+  if(COHORT_TEST_SHARDS AND T_LABELS STREQUAL unit AND NOT T_SERIAL)
+    cohort_test_shards(${name} "${T_PREFIX}" "${T_SHARDS}" "${environment}")
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 TEST_LIST ${name}_cases TEST_PREFIX "${T_PREFIX}"
                        PROPERTIES TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${serial})
   # Properties that are lists do not survive gtest_discover_tests (only their first item arrives), so they are set afterwards.
@@ -153,6 +157,24 @@ function(cohort_test name)
   set_tests_properties(\"\${case}\" PROPERTIES LABELS \"${T_LABELS}\" ENVIRONMENT \"${environment}\")
 endforeach()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
+endfunction()
+
+# cohort_test_shards(NAME PREFIX SHARDS ENVIRONMENT)
+#
+# A process that links LibTorch takes 0.4 s of processor time to begin, a quarter of all tests' time where each case has one of
+# its own. What its cases did is in build/PRESET/cases/, where tests/check_skips.py reads it.
+option(COHORT_TEST_SHARDS "Unit tests' cases share a few processes (scripts/test); OFF: ctest runs each by its name" OFF)
+function(cohort_test_shards name prefix shards environment)
+  if(NOT shards)
+    set(shards 1)
+  endif()
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${prefix}${name}.${shard} COMMAND ${name})
+    # Long ones first, for the last ones are waited for.
+    set_tests_properties(${prefix}${name}.${shard} PROPERTIES LABELS unit TIMEOUT 1800 COST ${shards} ENVIRONMENT
+      "${environment};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/cases/${prefix}${name}.${shard}.xml")
+  endforeach()
 endfunction()
 
 # cohort_lane_sources(SCALAR AVX2 AVX512)

@@ -24,6 +24,7 @@
 #include "comparison.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "models/informer/informer.h"
 #include "models/random_context.h"
 #include "peer.h"
@@ -158,7 +159,7 @@ int run(int argc, char** argv) {
   if (!reference.empty()) {
     config::Fields fields;
     describe(fields, settings);
-    peer.emplace(std::vector<std::string>{python, peer_script, reference, fields.to_json().dump(),
+    peer.emplace(std::vector<std::string>{python, peer_script, reference, json_text(fields.to_json()),
                                           std::to_string(batch), std::to_string(threads)});
     std::istringstream ready(peer->read_line());
     std::string word, parameters;

@@ -19,6 +19,7 @@
 #include "cohort_version.h"
 #include "comparison.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "models/informer/informer.h"
 #include "peer.h"
 #include "program.h"
@@ -71,7 +72,7 @@ int run(int argc, char** argv) {
   }
   std::filesystem::create_directories(folder);
   bench::Peer peer(
-      {python, COHORT_SOURCE_DIR "/bench/train/training_parts.py", std::to_string(threads), folder, shapes.dump()});
+      {python, COHORT_SOURCE_DIR "/bench/train/training_parts.py", std::to_string(threads), folder, json_text(shapes)});
   const std::string ready = peer.read_line();
   COHORT_THROW_UNLESS(ready.starts_with("ready "), "the Python peer did not start");
   char date[32];

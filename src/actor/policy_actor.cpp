@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "tasks/task.h"
 
@@ -22,14 +23,14 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 /// "250", "true", "rough", "torque:2,floor:0": how a setting's value is compared, whether it was typed or is JSON.
 std::string plain(const config::Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
+  if (!value.is_array()) return json_text(value);
   std::string text;
   for (const config::Json& item : value) text += (text.empty() ? "" : ",") + plain(item);
   return text;
 }
 std::string plain_typed(const std::string& text) {
   if (text == "True" || text == "False") return text == "True" ? "true" : "false";
-  const config::Json json = config::Json::parse(text, nullptr, false);
+  const config::Json json = try_json<config::Json>(text);
   if (!json.is_discarded()) return plain(json);
   std::string inside = text.starts_with('[') && text.ends_with(']') ? text.substr(1, text.size() - 2) : text;
   std::erase(inside, ' ');
@@ -176,7 +177,7 @@ std::vector<std::string> differences(const policy::Spec& policy, const tasks::Ta
   if (!learnt.name.empty() && learnt.name != task.spec().name)
     return {format("it has learnt {} and acts in {}: as many observations and actions, which may mean something else",
                    learnt.name, task.spec().name)};
-  const config::Json here = config::Json::parse(task.description(), nullptr, false);
+  const config::Json here = try_json<config::Json>(task.description());
   if (!here.is_object()) return {};
   const config::Json of_task = here.value("settings", config::Json::object());
   std::vector<std::string> lines;

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/yaml_file.h"
 
 namespace cohort::cli {
@@ -67,7 +68,7 @@ bool asks_for_nothing(const Json& value) {
 }
 
 std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 class Reader {

@@ -13,6 +13,7 @@
 #include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "policies/algorithm.h"
 #include "policies/lerobot_folder.h"
 #include "policies/policy_settings.h"
@@ -26,7 +27,7 @@ namespace {
 
 /// The section "model" of a run's config.json, which holds the shapes that followed from the data.
 policies::PolicySettings model_of(const std::string& path) {
-  config::Json json = config::Json::parse(read_file(path), nullptr, false);
+  config::Json json = try_json<config::Json>(read_file(path));
   COHORT_THROW_UNLESS(json.is_object() && json.contains("model") && json["model"].contains("algorithm"),
                       "{}: is not the config.json of a run of `cohort train policy`", path);
   policies::PolicySettings model;

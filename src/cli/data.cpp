@@ -13,6 +13,7 @@
 #include "cli/train_on.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "data/convert.h"
@@ -137,7 +138,7 @@ void stats(StatsArguments arguments) {
   const auto episodes = data::filter_episodes(*source, arguments.filters, arguments.source.threads());
   const auto statistics = data::compute_statistics(*source, episodes, action, proprio, arguments.source.path,
                                                    {.threads = arguments.source.threads(), .cache = arguments.cache});
-  const std::string json = data::to_json(statistics).dump(2) + "\n";
+  const std::string json = json_text(data::to_json(statistics), 2) + "\n";
   if (arguments.out.empty())
     std::fputs(json.c_str(), stdout);
   else

@@ -16,6 +16,7 @@
 #include "core/command_line.h"
 #include "core/config.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "formats/video_writer.h"
 #include "report/evaluation_section.h"
 
@@ -42,7 +43,7 @@ class DemoState {
  public:
   /// Throws Error where the folder holds a demo of other settings.
   DemoState(fs::path file, const Json& settings) : file_(std::move(file)) {
-    if (fs::exists(file_)) state_ = Json::parse(read_file(file_), nullptr, false);
+    if (fs::exists(file_)) state_ = try_json<Json>(read_file(file_));
     if (state_.is_null()) state_ = {{"settings", settings}, {"seconds", Json::object()}};
     // Whatever the order of the members.
     using Unordered = nlohmann::json;
@@ -59,7 +60,7 @@ class DemoState {
   }
 
  private:
-  void save() const { write_file_atomically(file_, state_.dump(2) + "\n"); }
+  void save() const { write_file_atomically(file_, json_text(state_, 2) + "\n"); }
   fs::path file_;
   Json state_;
 };
@@ -69,7 +70,7 @@ class Demo {
   explicit Demo(DemoArguments arguments) : a_(std::move(arguments)) {
     const std::string text = a_.configuration.empty() ? std::string(kDemoPolicy) : read_file(a_.configuration);
     const std::string source = a_.configuration.empty() ? "the built-in configuration" : a_.configuration;
-    const Json json = Json::parse(text, nullptr, false, true);
+    const Json json = try_json<Json>(text, JsonComments::kAllowed);
     COHORT_THROW_UNLESS(
         json.is_object() && json.contains("rollout") && json.at("rollout").contains("task") && json.contains("name"),
         "{} is no configuration for a demo: it names no rollout.task, or no name", source);

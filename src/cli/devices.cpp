@@ -8,6 +8,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "core/devices_cpu.h"
+#include "core/json_text.h"
 
 namespace cohort::cli {
 namespace {
@@ -53,7 +54,7 @@ void print_json(const DeviceListing& listing, const CpuDevice& cpu) {
   json["absence"] = listing.absence;
   json["notes"] = listing.notes;
   json["cpu"] = {{"name", cpu.name}, {"cores", cpu.cores}, {"memory_total", cpu.memory_total}};
-  std::puts(json.dump(2).c_str());
+  std::puts(json_text(json, 2).c_str());
 }
 
 void print_gpu(const std::string& label, const GpuDevice& gpu) {

@@ -11,6 +11,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/train_measure.h"
+#include "core/json_text.h"
 #include "doctor/disk_speed.h"
 #include "doctor/examination.h"
 #include "doctor/training_speed.h"
@@ -214,7 +215,7 @@ int run_doctor(const std::vector<std::string>& words) {
   std::optional<Measured> measured;
   if (arguments.measure) measured = measure_all(arguments, c, found);
   if (arguments.json)
-    std::puts(json_of(found, measured).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::puts(json_text(json_of(found, measured), 2, BadUtf8::kReplaced).c_str());
   else
     print_text(found, measured);
   return found.count(doctor::Severity::kError) > 0 ? 1 : 0;

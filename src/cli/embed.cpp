@@ -15,6 +15,7 @@
 #include "cli/torch_program.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
@@ -77,7 +78,7 @@ void write_pt_folder(const fs::path& folder, const std::vector<std::string>& tex
   for (std::size_t i = 0; i < texts.size(); ++i)
     weights::write_torch_file(folder / format("lang_embed_{}.pt", i), {{"", all.at(texts[i])}});
   weights::write_torch_file(folder / "empty_lang_embed.pt", {{"", all.at("")}});
-  write_file_atomically(folder / "instructions.json", nlohmann::json(texts).dump(1) + "\n");
+  write_file_atomically(folder / "instructions.json", json_text(nlohmann::json(texts), 1) + "\n");
 }
 
 void embed(EmbedArguments& arguments) {

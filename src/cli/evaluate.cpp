@@ -20,6 +20,7 @@
 #include "cli/subcommand.h"
 #include "cli/torch_program.h"
 #include "core/config.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "eval/episode_page.h"
@@ -87,7 +88,7 @@ void evaluate(EvaluateArguments& arguments) {
   for (std::size_t i = 0; i < of_task.size(); ++i) json["policies"][i]["summary"] = of_task[i].identity;
   json["videos"] = Json::array();
   const std::string csv = eval::csv_table(results);
-  files->write(json.dump(2) + "\n", csv);
+  files->write(json_text(json, 2) + "\n", csv);
   if (!arguments.out.empty()) log::info("evaluation.json and evaluation.csv are in {}", arguments.out);
   if (pages) {
     for (std::size_t i = 0; i < of_task.size(); ++i)
@@ -95,7 +96,7 @@ void evaluate(EvaluateArguments& arguments) {
                  {.max_steps = arguments.max_steps, .instruction = ""});
     pages->write(arguments.html);
     json["page"] = from_table(arguments, arguments.html);
-    files->write(json.dump(2) + "\n", csv);
+    files->write(json_text(json, 2) + "\n", csv);
   }
   if (!arguments.record_video) return;
   for (std::size_t i = 0; i < of_task.size(); ++i)
@@ -105,7 +106,7 @@ void evaluate(EvaluateArguments& arguments) {
                                 {"seed", video.seed},
                                 {"success", video.success},
                                 {"file", from_table(arguments, video.file)}});
-  files->write(json.dump(2) + "\n", csv);
+  files->write(json_text(json, 2) + "\n", csv);
   say_videos(json["videos"].size(), arguments);
 }
 

@@ -7,6 +7,7 @@
 #include "cli/evaluate_arguments.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "eval/benchmark.h"
 #include "tasks/libero/catalogue.h"
 
@@ -138,7 +139,7 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
   const auto write_files = [&](config::Json videos) {
     config::Json json = eval::to_json(head, results);
     json["videos"] = std::move(videos);
-    files->write(json.dump(2) + "\n", eval::csv_table(head, results));
+    files->write(json_text(json, 2) + "\n", eval::csv_table(head, results));
   };
   // The table stands before the videos: what fails with them does not take it along.
   if (first) {
@@ -152,8 +153,8 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
     config::Json videos = write_all_videos(arguments, arguments.task, actors, results, share);
     if (group) {
       config::Json all = config::Json::array();
-      for (const std::string& text : group->all_gather_bytes(videos.dump()))
-        for (const auto& video : config::Json::parse(text)) all.push_back(video);
+      for (const std::string& text : group->all_gather_bytes(json_text(videos)))
+        for (const auto& video : parse_json<config::Json>(text)) all.push_back(video);
       videos = std::move(all);
     }
     const std::size_t count = videos.size();

@@ -25,6 +25,7 @@
 #include "core/devices.h"
 #include "core/devices_cpu.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
 #include "launch/agent.h"
@@ -80,7 +81,7 @@ Speed read_speed(const fs::path& metrics, int processes) {
   std::vector<double> samples, steps, data;
   std::istringstream lines(read_file(metrics));
   for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    const nlohmann::json json = try_json<nlohmann::json>(line);
     if (!json.is_object() || !json.contains("speed/samples_per_s")) continue;
     samples.push_back(json.at("speed/samples_per_s").get<double>());
     steps.push_back(1 / json.at("speed/steps_per_s").get<double>());
@@ -265,7 +266,7 @@ int run_scaling(const std::vector<std::string>& words) {
                        {"data_s", speed.data_s},
                        {"communication_s", others}});
   }
-  if (!settings.json.empty()) write_file_atomically(settings.json, figures.dump(2) + "\n");
+  if (!settings.json.empty()) write_file_atomically(settings.json, json_text(figures, 2) + "\n");
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/progress_line.h"
 
 namespace cohort::cli {
@@ -201,14 +202,14 @@ std::string top_json(const Snapshot& now) {
   for (const GpuFigures& gpu : now.gpus) json["gpus"].push_back(json_of(gpu));
   json["ranks"] = Json::array();
   for (const LocalRank& rank : now.ranks) {
-    Json entry = Json::parse(rank::to_json(rank.status));
+    Json entry = parse_json<Json>(rank::to_json(rank.status));
     entry["run"] = rank.run.string();
     entry["resident_now"] = rank.rss;
     entry["cores"] = known(rank.cores);
     entry["since_beat_s"] = now.time - rank.status.time;
     json["ranks"].push_back(std::move(entry));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(json, 2, BadUtf8::kReplaced);
 }
 
 }  // namespace cohort::cli

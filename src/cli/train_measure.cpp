@@ -10,6 +10,7 @@
 #include "cli/train_words.h"
 #include "core/command_line.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "dist/group.h"
 #include "dist/group_speed.h"
@@ -100,12 +101,12 @@ int run_measure_ranks(const std::vector<std::string>& words) {
   const auto group = dist::Group::create(environment, {.device = devices.at(own)});
   const dist::GroupSpeed speed = dist::measure_group(*group);
   if (group->rank() == 0 && json)
-    std::puts(nlohmann::ordered_json{{"ranks", speed.world_size},
-                                     {"all_reduce_latency_s", speed.latency},
-                                     {"all_reduce_bytes", speed.bytes},
-                                     {"all_reduce_s", speed.seconds},
-                                     {"bytes_per_s_of_a_rank", speed.bandwidth}}
-                  .dump(2)
+    std::puts(json_text(nlohmann::ordered_json{{"ranks", speed.world_size},
+                                               {"all_reduce_latency_s", speed.latency},
+                                               {"all_reduce_bytes", speed.bytes},
+                                               {"all_reduce_s", speed.seconds},
+                                               {"bytes_per_s_of_a_rank", speed.bandwidth}},
+                        2)
                   .c_str());
   else if (group->rank() == 0)
     std::printf(

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "eval/training_rollouts.h"
 #include "policies/recorded_pictures.h"
 #include "rank/environment.h"
@@ -35,7 +36,7 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
   return [task, task_settings, drawn, r](const train::RolloutRequest& request) {
     // The policy is shown what drew the pictures that it learns from.
     const policies::RecordedPictures pictures =
-        policies::recorded_pictures(config::Json::parse(request.configuration, nullptr, false));
+        policies::recorded_pictures(try_json<config::Json>(request.configuration));
     if (pictures != *drawn) {
       tasks::TaskSettings made = task_settings;
       if (!pictures.renderer.empty()) made.pictures.renderer = pictures.renderer;

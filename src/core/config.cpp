@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/settings_file.h"
 #include "core/unknown_setting.h"
 #include "core/utf8.h"
@@ -195,7 +196,7 @@ bool is_digit(char c) {
 
 /// JSON, or a number as people write it and JSON does not: .5, 5., +5. What is neither is text.
 Json parse_value(const std::string& text) {
-  Json parsed = Json::parse(text, nullptr, false);
+  Json parsed = try_json<Json>(text);
   if (!parsed.is_discarded()) return parsed;
   std::string number = text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
   const std::size_t begin = number.starts_with('-') ? 1 : 0;
@@ -204,7 +205,7 @@ Json parse_value(const std::string& text) {
   if (dot != std::string::npos && dot > 0 && is_digit(number[dot - 1]) &&
       (dot + 1 == number.size() || !is_digit(number[dot + 1])))
     number.insert(dot + 1, "0");
-  parsed = Json::parse(number, nullptr, false);
+  parsed = try_json<Json>(number);
   return parsed.is_number() ? parsed : value_json(text);
 }
 
@@ -254,12 +255,12 @@ Json parse_list(std::string text, bool is_text) {
 /// The text right of '=' as JSON: as it stands where it is valid JSON of the field's kind, else as text.
 Json parse_text_value(const std::string& text, const Field& field) {
   if (field.is_list) {
-    Json list = text.starts_with('[') ? Json::parse(text, nullptr, false) : Json();
+    Json list = text.starts_with('[') ? try_json<Json>(text) : Json();
     return list.is_array() ? list : parse_list(text, field.is_text);
   }
   if (field.is_text) {
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
-      Json quoted = Json::parse(text, nullptr, false);
+      Json quoted = try_json<Json>(text);
       if (!quoted.is_discarded()) return quoted;
     }
     return value_json(text);
@@ -319,8 +320,8 @@ struct Fields::Impl {
     try {
       field.set(value);
     } catch (const std::exception& e) {
-      throw Error(format("{}: setting '{}' takes {}, not {} ({})", source, field.path, field.type_name, value.dump(),
-                         e.what()));
+      throw Error(format("{}: setting '{}' takes {}, not {} ({})", source, field.path, field.type_name,
+                         json_text(value), e.what()));
     }
     field.was_set = true;
   }
@@ -454,7 +455,7 @@ bool Fields::has(const std::string& path) const {
 std::string Fields::help() const {
   std::string text;
   for (const Field& f : impl_->fields)
-    text += format("  {} = {}  ({})\n      {}\n", f.path, f.default_value.dump(), f.type_name, f.doc);
+    text += format("  {} = {}  ({})\n      {}\n", f.path, json_text(f.default_value), f.type_name, f.doc);
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/json_text.h"
 
 namespace cohort::config {
 
@@ -156,7 +157,7 @@ class JsonSection {
   }
 
   void refuse(const std::string& path, const Json& value, const std::string& why) {
-    refused_.push_back(path + " = " + value.dump() + " " + why);
+    refused_.push_back(path + " = " + json_text(value) + " " + why);
   }
   const std::string& path() const { return path_; }
 

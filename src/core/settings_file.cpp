@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/placeholder_file.h"
 #include "core/yaml_file.h"
 
@@ -16,7 +17,7 @@ config::Json read_json_text(const std::string& text, const std::string& path) {
   COHORT_THROW_UNLESS(text.find_first_not_of(" \t\r\n") != std::string::npos, "{} is empty, and no JSON", path);
   if (const std::string fault = stand_in_fault(text); !fault.empty()) throw Error(format("{} {}", path, fault));
   try {
-    return config::Json::parse(text, nullptr, true, true);
+    return parse_json<config::Json>(text, JsonComments::kAllowed);
   } catch (const config::Json::parse_error& e) {
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(e.byte, text.size()));
     throw Error(

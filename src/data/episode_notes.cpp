@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/threads.h"
 
@@ -29,7 +30,7 @@ nlohmann::json EpisodeNotes::answer(const std::string& question,
   const auto known = [&]() -> std::optional<nlohmann::json> {
     const auto kept = files_.read(name);
     if (!kept) return std::nullopt;
-    nlohmann::json note = nlohmann::json::parse(kept->content, nullptr, false);
+    nlohmann::json note = try_json<nlohmann::json>(kept->content);
     if (note.is_object() && note.value("question", nlohmann::json()) == question && note.contains("answer") &&
         sound(note["answer"]))
       return std::move(note["answer"]);
@@ -41,7 +42,7 @@ nlohmann::json EpisodeNotes::answer(const std::string& question,
   if (auto answer = known()) return *std::move(answer);
   nlohmann::json found = find_out();
   try {
-    files_.write(name, nlohmann::json{{"question", question}, {"answer", found}}.dump() + "\n",
+    files_.write(name, json_text(nlohmann::json{{"question", question}, {"answer", found}}) + "\n",
                  format("{}: {}", source_.name(), question));
   } catch (const nlohmann::json::exception& e) {  // texts that are no UTF-8 are not kept
     log::debug("{}: {}", name, e.what());

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::data {
 namespace {
@@ -71,7 +72,7 @@ std::string EpisodeTask::at(const Episode& episode, std::int64_t step) const {
   if (field_) return std::string(episode.text(*field_, step));
   if (!metadata_.empty()) return std::string(episode.metadata(metadata_));
   if (json_.empty()) return fixed_;
-  const TaskJson json = TaskJson::parse(episode.metadata(json_), nullptr, false);
+  const TaskJson json = try_json<TaskJson>(episode.metadata(json_));
   COHORT_THROW_UNLESS(
       json.is_object() && json.contains("language_instruction") && json["language_instruction"].is_string(),
       "{}: {} has no text language_instruction: name the task with --task", episode.location(), json_);
@@ -86,7 +87,7 @@ std::optional<StatedRate> stated_rate(const EpisodeSource& source) {
     if (name == "fps" && std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc() && value > 0)
       return StatedRate{value, name};
     if (!text.starts_with("{")) continue;
-    if (const auto found = find_rate(TaskJson::parse(text, nullptr, false))) return StatedRate{*found, name};
+    if (const auto found = find_rate(try_json<TaskJson>(text))) return StatedRate{*found, name};
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 
 #include "core/devices_cpu.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/threads.h"
 #include "data/kept_files.h"
@@ -223,7 +224,7 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
   const auto known = [&]() -> std::optional<RobotStatistics> {
     const auto kept = files.read(file);
     if (!kept) return std::nullopt;
-    const Json json = Json::parse(kept->content, nullptr, false);
+    const Json json = try_json<Json>(kept->content);
     try {
       RobotStatistics statistics = statistics_from_json(json, kept->path.string());
       statistics.hash = hash;
@@ -244,7 +245,7 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
   RobotStatistics statistics{.transitions = steps, .trajectories = count, .hash = hash};
   if (action_width > 0) statistics.action = finish(total.action, total.kept_action);
   if (proprio_width > 0) statistics.proprio = finish(total.proprio, total.kept_proprio);
-  files.write(file, to_json(statistics).dump(2) + "\n", "statistics of " + source.name());
+  files.write(file, json_text(to_json(statistics), 2) + "\n", "statistics of " + source.name());
   return statistics;
 }
 

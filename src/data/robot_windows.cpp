@@ -14,6 +14,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/threads.h"
 #include "data/byte_gate.h"
@@ -246,7 +247,7 @@ struct RobotWindows::Impl {
       return compute_statistics(
           *set.source, set.episodes, *set.action, *set.proprio, settings.paths[d],
           {.threads = threads, .quantile_bytes = settings.quantile_bytes, .cache = settings.statistics_cache});
-    const auto json = nlohmann::ordered_json::parse(read_file(settings.statistics), nullptr, false);
+    const auto json = try_json<nlohmann::ordered_json>(read_file(settings.statistics));
     return statistics_from_json(json, settings.statistics);
   }
 

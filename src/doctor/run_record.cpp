@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "report/metric_names.h"
 
 namespace cohort::doctor {
@@ -24,7 +25,7 @@ void flatten_settings(const Json& json, const std::string& path, std::map<std::s
     for (const auto& [name, value] : json.items()) flatten_settings(value, path.empty() ? name : path + "." + name, to);
     return;
   }
-  to[path] = json.is_string() ? json.get<std::string>() : json.dump();
+  to[path] = json.is_string() ? json.get<std::string>() : json_text(json);
 }
 
 std::string end_of(const fs::path& path) {
@@ -106,7 +107,7 @@ RunRecord read_run(const fs::path& folder) {
   run.path = fs::canonical(folder);
   std::error_code error;
   if (fs::exists(run.path / "config.json", error)) {
-    const Json json = Json::parse(end_of(run.path / "config.json"), nullptr, false);
+    const Json json = try_json<Json>(end_of(run.path / "config.json"));
     if (!json.is_discarded()) flatten_settings(json, "", run.settings);
   }
   if (fs::exists(run.path / "metrics.jsonl", error)) run.metrics = report::read_metrics(run.path / "metrics.jsonl");
@@ -151,7 +152,7 @@ std::vector<std::string> tensor_names(const fs::path& file) {
   if (size > kMostHeader || size > fs::file_size(file, error) || error) return {};
   std::string header(static_cast<std::size_t>(size), '\0');
   if (!in.read(header.data(), static_cast<std::streamsize>(size))) return {};
-  const Json json = Json::parse(header, nullptr, false);
+  const Json json = try_json<Json>(header);
   std::vector<std::string> names;
   if (json.is_object())
     for (const auto& [name, value] : json.items())

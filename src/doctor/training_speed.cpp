@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::doctor {
 namespace {
@@ -13,7 +14,7 @@ constexpr double kWaitingShare = 0.10;  // as run-loader
 }  // namespace
 
 TrainingSpeed parse_training_speed(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = try_json<nlohmann::json>(text);
   TrainingSpeed speed;
   try {
     speed = {.job = json.at("job").get<std::string>(),

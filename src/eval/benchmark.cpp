@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "dist/group.h"
 
 namespace cohort::eval {
@@ -90,8 +91,8 @@ void merge_ranks(std::vector<TaskResult>& results, std::span<const std::uint64_t
   std::vector<TaskResult> merged(results.size());
   for (std::size_t t = 0; t < results.size(); ++t)
     merged[t].task = results[t].task, merged[t].perturbation = results[t].perturbation;
-  for (const std::string& text : group.all_gather_bytes(own.dump())) {
-    const Json of_rank = Json::parse(text);
+  for (const std::string& text : group.all_gather_bytes(json_text(own))) {
+    const Json of_rank = parse_json<Json>(text);
     for (std::size_t t = 0; t < merged.size(); ++t) {
       const Json& from = of_rank.at(t);
       TaskResult& to = merged[t];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/progress.h"
 #include "core/stop_signal.h"
 #include "dist/group.h"
@@ -170,10 +171,10 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
   Json rows = Json::array();
   for (const EpisodeOutcome& outcome : result.episodes) rows.push_back(to_json(outcome));
   const std::vector<std::string> all =
-      settings.group->all_gather_bytes(Json{{"rows", rows}, {"seconds", result.seconds}}.dump());
+      settings.group->all_gather_bytes(json_text(Json{{"rows", rows}, {"seconds", result.seconds}}));
   result.episodes.assign(seeds.size(), {});
   for (std::size_t r = 0; r < all.size(); ++r) {
-    const Json of_rank = Json::parse(all[r]);
+    const Json of_rank = parse_json<Json>(all[r]);
     result.seconds = std::max(result.seconds, of_rank.at("seconds").get<double>());
     std::size_t i = r;
     for (const Json& row : of_rank.at("rows")) {
@@ -218,7 +219,7 @@ std::string csv_table(std::span<const PolicyResult> results) {
 
 Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) {
   Json json = {{"task", head.task},
-               {"settings", Json::parse(head.description, nullptr, false)},
+               {"settings", try_json<Json>(head.description)},
                {"first_seed", head.first_seed},
                {"max_steps", head.max_steps},
                {"policies", Json::array()}};

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 
 namespace cohort::eval {
 namespace fs = std::filesystem;
@@ -22,7 +23,7 @@ std::vector<fs::path> videos_of_table(const fs::path& table) {
   std::error_code error;
   if (!fs::is_regular_file(table, error)) return files;
   try {
-    const nlohmann::json json = nlohmann::json::parse(read_file(table));
+    const nlohmann::json json = parse_json<nlohmann::json>(read_file(table));
     if (!json.is_object() || !json.contains("videos")) return files;
     for (const nlohmann::json& video : json.at("videos")) {
       const fs::path place = fs::path(video.at("file").get<std::string>()).lexically_normal();

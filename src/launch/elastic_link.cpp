@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "launch/elastic_messages.h"
 
 namespace cohort::launch {
@@ -77,7 +78,7 @@ std::unique_ptr<ElasticLink> ElasticLink::connect(const ElasticEndpoint& endpoin
     absence = {"it does not answer"};
     return nullptr;
   }
-  const LinkJson hello = LinkJson::parse(payload, nullptr, false);
+  const LinkJson hello = try_json<LinkJson>(payload);
   COHORT_THROW_UNLESS(hello.is_object() && hello.contains("hello") && hello["hello"] == "cohort-rendezvous 1" &&
                           hello.contains("challenge") && hello["challenge"].is_string(),
                       "{} is something else: is it another service's port?", link->name_);
@@ -137,7 +138,7 @@ void ElasticLink::lose(Loss how, const std::string& why) {
 void ElasticLink::say(const LinkJson& message) {
   const std::scoped_lock lock(mutex);
   if (!gone.empty()) return;
-  const std::string bytes = signer_->sign(message.dump(-1, ' ', false, LinkJson::error_handler_t::replace));
+  const std::string bytes = signer_->sign(json_text(message, -1, BadUtf8::kReplaced));
   // What is not taken at once is not waited for: it is a beat, or one who does not listen is found silent.
   const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent == static_cast<ssize_t>(bytes.size())) return;

@@ -12,7 +12,7 @@ constexpr std::size_t kMostWhy = 2 * kMostWords;  // a server puts a node's word
 }  // namespace
 
 nlohmann::json parse_message(std::string_view text) {
-  nlohmann::json message = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  nlohmann::json message = try_json<nlohmann::json>(text);
   COHORT_THROW_UNLESS(message.is_object(), "a message that is no JSON object");
   return message;
 }

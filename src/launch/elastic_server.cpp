@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "launch/elastic_messages.h"
 #include "launch/signed_message.h"
@@ -167,7 +168,7 @@ struct ElasticServer::Impl {
       c.fd = fd;
       c.since = now_seconds();
       c.challenge = random_digits(16);
-      c.unsent = frame(Json{{"hello", "cohort-rendezvous 1"}, {"challenge", c.challenge}}.dump());
+      c.unsent = frame(json_text(Json{{"hello", "cohort-rendezvous 1"}, {"challenge", c.challenge}}));
     }
   }
 
@@ -204,7 +205,7 @@ struct ElasticServer::Impl {
     const std::string what = text_in(message, "do", 16);
     const double now = now_seconds();
     if (what == "state") {
-      queue(c, Json{{"is", "state"}, {"state", Json::parse(state.to_json(now))}});
+      queue(c, Json{{"is", "state"}, {"state", parse_json<Json>(state.to_json(now))}});
       return;
     }
     if (what == "join") return join(c, message, now);
@@ -268,7 +269,7 @@ struct ElasticServer::Impl {
   void refuse(Connection& c, const std::string& why) { queue(c, Json{{"is", "refused"}, {"why", why}}); }
 
   void queue(Connection& c, const Json& message) {
-    c.unsent += c.signer->sign(message.dump(-1, ' ', false, Json::error_handler_t::replace));
+    c.unsent += c.signer->sign(json_text(message, -1, BadUtf8::kReplaced));
     if (c.unsent.size() > kMostUnsent) c.over = true;
   }
 

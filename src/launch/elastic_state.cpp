@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::launch {
 namespace {
@@ -281,9 +282,7 @@ std::string ElasticState::to_json(double now) const {
                               {"recovering", recovering_},
                               {"world_size", world_size()},
                               {"nodes", nlohmann::ordered_json::array()}};
-  const auto text_of_all = [&json] {
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  };
+  const auto text_of_all = [&json] { return json_text(json, -1, BadUtf8::kReplaced); };
   std::size_t bytes = text_of_all().size();
   int first = 0;
   for (const ElasticNode& node : nodes_) {
@@ -291,7 +290,7 @@ std::string ElasticState::to_json(double now) const {
         {"id", node.id},       {"host", node.host},         {"ranks", node.ranks},         {"first_rank", first},
         {"ready", node.ready}, {"finished", node.finished}, {"silent_s", now - node.heard}};
     first += node.ranks;
-    bytes += entry.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).size() + 1;
+    bytes += json_text(entry, -1, BadUtf8::kReplaced).size() + 1;
     if (bytes > kMostStateBytes) {
       json["nodes_left_out"] = nodes_.size() - json["nodes"].size();
       break;

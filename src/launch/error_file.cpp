@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::launch {
 namespace fs = std::filesystem;
@@ -29,7 +30,7 @@ void write_error_file(const std::string& message) noexcept {
     json["rank"] = rank ? rank : "";
     json["host"] = host.data();
     // A message may quote bytes of a file that are no UTF-8.
-    write_file_atomically(path, json.dump(2, ' ', false, ErrorJson::error_handler_t::replace));
+    write_file_atomically(path, json_text(json, 2, BadUtf8::kReplaced));
   } catch (...) {
     // The message itself is on its way to standard error; losing the copy must not hide it.
   }
@@ -43,7 +44,7 @@ std::optional<ErrorFile> read_error_file(const fs::path& path) {
   error.written = written;
   try {
     const std::string text = read_file(path);
-    const ErrorJson json = ErrorJson::parse(text);
+    const ErrorJson json = parse_json<ErrorJson>(text);
     const ErrorJson& message = json.at("message");
     if (message.is_string()) {
       error.message = message.get<std::string>();

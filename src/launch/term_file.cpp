@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "launch/elastic_messages.h"
 #include "launch/signed_message.h"
 
@@ -92,7 +93,7 @@ bool TermFile::claim(const Term& term) const {
     entry["ended"] = *term.ended;
   else
     entry.update({{"host", term.host}, {"port", term.port}});
-  const std::string json = entry.dump();
+  const std::string json = json_text(entry);
   const std::string content = json + "\n" + signature_of_term(secret_, json) + "\n";
   const std::string own = format("{}.claim-{}", path_.string(), random_digits(8)), name = name_of(term.number);
   const auto fail = [&](const char* what, int error) {

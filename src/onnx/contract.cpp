@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
 
@@ -258,7 +259,7 @@ Metadata to_metadata(const Contract& contract) {
     if (!text.empty()) out[key] = text;
   };
   put("task", contract.task);
-  if (!contract.task_settings.empty()) out["task_settings"] = nlohmann::json(contract.task_settings).dump();
+  if (!contract.task_settings.empty()) out["task_settings"] = json_text(nlohmann::json(contract.task_settings));
   if (contract.control_period > 0) put("control_period", format("{:.9g}", contract.control_period));
   const auto of_terms = [&](const char* key, const auto& text) {
     put(key, list_text(contract.observations, ',', text));
@@ -298,10 +299,10 @@ Contract read_contract(const Metadata& metadata, const std::string& where) {
   Contract contract;
   contract.task = read.text("task");
   if (const std::string text = read.text("task_settings"); !text.empty()) {
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json json = try_json<nlohmann::json>(text);
     COHORT_THROW_UNLESS(json.is_object(), "{}: the metadata task_settings is no JSON object: {}", where, text);
     for (const auto& [key, value] : json.items())
-      contract.task_settings[key] = value.is_string() ? value.get<std::string>() : value.dump();
+      contract.task_settings[key] = value.is_string() ? value.get<std::string>() : json_text(value);
   }
   if (const std::string text = read.text("control_period"); !text.empty())
     contract.control_period = read.number("control_period", text);

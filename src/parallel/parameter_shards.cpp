@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "tensors/convert.h"
 
 namespace cohort::parallel {
@@ -158,11 +159,11 @@ ParameterShards::Named ParameterShards::collect(const Named& own) const {
   Json layout = Json::array();
   for (const auto& [name, tensor] : own)
     layout.push_back({name, static_cast<int>(tensor.scalar_type()), tensor.sizes().vec()});
-  const std::vector<std::string> layouts = group_->all_gather_bytes(layout.dump());
+  const std::vector<std::string> layouts = group_->all_gather_bytes(json_text(layout));
   const bool keeps = group_->rank() == 0;
   Named all = keeps ? own : Named();
   for (int rank = 1; rank < group_->world_size(); ++rank) {
-    const Json theirs = Json::parse(layouts[static_cast<std::size_t>(rank)]);
+    const Json theirs = parse_json<Json>(layouts[static_cast<std::size_t>(rank)]);
     for (std::size_t i = 0; i < theirs.size(); ++i) {
       const bool gives = group_->rank() == rank;
       const auto options = at::TensorOptions()

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/near_file.h"
 #include "weights/safetensors.h"
 #include "weights/torch_zip.h"
@@ -97,7 +98,7 @@ void add_texts(std::vector<std::string>& texts, const nlohmann::json& value, con
   }
   COHORT_THROW_UNLESS(value.is_array(), "{}: {} is neither a text nor a list of texts", path.string(), where);
   for (const nlohmann::json& item : value) {
-    COHORT_THROW_UNLESS(item.is_string(), "{}: {} holds {}, which is no text", path.string(), where, item.dump());
+    COHORT_THROW_UNLESS(item.is_string(), "{}: {} holds {}, which is no text", path.string(), where, json_text(item));
     texts.push_back(item.get<std::string>());
   }
 }
@@ -144,8 +145,8 @@ InstructionEmbeddings read_instruction_embeddings(const fs::path& path) {
   } else {
     const weights::SafetensorsFile file = weights::read_safetensors(path);
     if (file.metadata.contains("model")) all.model = file.metadata.at("model");
-    const nlohmann::json texts = nlohmann::json::parse(
-        file.metadata.contains("instructions") ? file.metadata.at("instructions") : "", nullptr, false);
+    const nlohmann::json texts =
+        try_json<nlohmann::json>(file.metadata.contains("instructions") ? file.metadata.at("instructions") : "");
     COHORT_THROW_UNLESS(texts.is_array() && texts.size() == file.tensors.size(),
                         "{}: holds {} embeddings, but its list of instructions does not have as many", path.string(),
                         file.tensors.size());
@@ -165,14 +166,14 @@ void write_instruction_embeddings(const fs::path& path, const InstructionEmbeddi
   for (std::size_t i = 0; i < all.texts.size(); ++i) tensors.emplace_back(format("embedding.{}", i), all.embeddings[i]);
   weights::write_safetensors(
       path, tensors,
-      {{"format", kInstructionFormat}, {"model", all.model}, {"instructions", nlohmann::json(all.texts).dump()}});
+      {{"format", kInstructionFormat}, {"model", all.model}, {"instructions", json_text(nlohmann::json(all.texts))}});
 }
 
 std::vector<std::string> read_instruction_list(const fs::path& path) {
   const std::string content = read_file(path);
   std::vector<std::string> texts;
   if (path.extension() == ".json") {
-    const nlohmann::json value = nlohmann::json::parse(content, nullptr, false);
+    const nlohmann::json value = try_json<nlohmann::json>(content);
     COHORT_THROW_UNLESS(value.is_array() || value.is_object(), "{}: is no JSON list or object", path.string());
     if (value.is_array()) {
       add_texts(texts, value, path, "the list");

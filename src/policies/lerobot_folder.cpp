@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "data/robot_statistics.h"
 #include "data/robot_windows.h"
@@ -38,11 +39,11 @@ constexpr double kNeverChanges = 1e9;
 
 /// As draccus and json.dump(indent=...) write them, a line at the end apart.
 std::string text_of(const Json& json, int indent) {
-  return json.dump(indent);
+  return json_text(json, indent);
 }
 
 Json read_json(const fs::path& path) {
-  Json json = Json::parse(read_file(path), nullptr, false);
+  Json json = try_json<Json>(read_file(path));
   COHORT_THROW_UNLESS(json.is_object(), "{}: is no JSON object", path.string());
   return json;
 }
@@ -62,7 +63,7 @@ std::vector<Feature> features_of(const Json& json, const std::string& source) {
     Feature feature{.name = name, .kind = value.at("type").get<std::string>(), .shape = {}};
     for (const Json& extent : value.at("shape")) {
       COHORT_THROW_UNLESS(extent.is_number_integer() && extent.get<std::int64_t>() > 0,
-                          "{}: the feature {} has the shape {}", source, name, value.at("shape").dump());
+                          "{}: the feature {} has the shape {}", source, name, json_text(value.at("shape")));
       feature.shape.push_back(extent.get<std::int64_t>());
     }
     all.push_back(std::move(feature));
@@ -325,7 +326,7 @@ void take_features(Settings& s, const std::vector<Feature>& inputs, const Pipeli
 bool is_lerobot_folder(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path / kConfig, error)) return false;
-  const Json json = Json::parse(read_file(path / kConfig), nullptr, false);
+  const Json json = try_json<Json>(read_file(path / kConfig));
   return json.is_object() && json.contains("type") && json.contains("input_features");
 }
 
@@ -461,8 +462,8 @@ weights::CheckpointContent read_lerobot_folder(const fs::path& folder) {
   weights::CheckpointContent content;
   Json configuration = s.fields.to_json();
   configuration["job"] = "policy";
-  content.state.configuration = configuration.dump();
-  content.dataset_statistics = data::to_json(statistics).dump();
+  content.state.configuration = json_text(configuration);
+  content.dataset_statistics = json_text(data::to_json(statistics));
   const std::string weights_file = (folder / kWeights).string();
   try {
     content.model = algorithm.weights_of_lerobot(s.model, weights::read_safetensors(weights_file).tensors);
@@ -475,7 +476,7 @@ weights::CheckpointContent read_lerobot_folder(const fs::path& folder) {
 
 std::vector<std::string> write_lerobot_folder(const weights::CheckpointContent& checkpoint, const std::string& source,
                                               const fs::path& folder, const LeRobotWriting& wanted) {
-  const Json configuration = Json::parse(checkpoint.state.configuration, nullptr, false);
+  const Json configuration = try_json<Json>(checkpoint.state.configuration);
   COHORT_THROW_UNLESS(configuration.is_object() && configuration.contains(Json::json_pointer("/model/algorithm")),
                       "{} is no checkpoint of a policy", source);
   Settings s;

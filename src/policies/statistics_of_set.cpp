@@ -4,12 +4,13 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::policies {
 
 data::RobotStatistics statistics_of_set(const std::string& text, const std::string& data_set,
                                         const std::string& source) {
-  const config::Json json = config::Json::parse(text, nullptr, false);
+  const config::Json json = try_json<config::Json>(text);
   COHORT_THROW_UNLESS(json.is_object() && !json.empty(),
                       "{}: there are no statistics of the data, without which a policy's numbers have no units: name a "
                       "checkpoint as `cohort train` writes it, with this file",

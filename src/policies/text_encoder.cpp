@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "tensors/convert.h"
 #include "tensors/processor.h"
 #include "weights/file_mapping.h"
@@ -30,12 +31,12 @@ namespace fs = std::filesystem;
 int whole(const nlohmann::json& config, const fs::path& file, const char* key, int standard) {
   if (!config.contains(key)) return standard;
   COHORT_THROW_UNLESS(config[key].is_number_integer() && config[key] >= 1 && config[key] <= 1'000'000'000,
-                      "{}: {} = {} is no size", file.string(), key, config[key].dump());
+                      "{}: {} = {} is no size", file.string(), key, json_text(config[key]));
   return config[key].get<int>();
 }
 
 models::T5Settings read_t5_config(const fs::path& file) {
-  const nlohmann::json config = nlohmann::json::parse(read_file(file), nullptr, false);
+  const nlohmann::json config = try_json<nlohmann::json>(read_file(file));
   COHORT_THROW_UNLESS(config.is_object(), "{}: is no JSON object", file.string());
   const std::string kind =
       config.contains("model_type") && config["model_type"].is_string() ? config["model_type"].get<std::string>() : "";

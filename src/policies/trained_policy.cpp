@@ -14,6 +14,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/near_file.h"
 #include "data/images/image_pipeline.h"
 #include "data/names_of_sets.h"
@@ -123,7 +124,7 @@ struct TrainedPolicy::Impl {
   void prepare(const std::string& configuration_text, const std::string& statistics_text, const std::string& source,
                const policy::LoadSettings& wanted) {
     exact = wanted.exact;
-    configuration = Json::parse(configuration_text, nullptr, false);
+    configuration = try_json<Json>(configuration_text);
     std::vector<std::string> overrides = wanted.overrides;
     if (wanted.exec_horizon > 0)
       for (const Algorithm* one : algorithms())

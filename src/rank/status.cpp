@@ -12,6 +12,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 
 namespace cohort::rank {
 namespace fs = std::filesystem;
@@ -67,11 +68,11 @@ std::string to_json(const Status& status) {
     else
       json[name] = value;
   });
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, -1, BadUtf8::kReplaced) + "\n";
 }
 
 std::optional<Status> parse_status(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = try_json<Json>(text);
   if (!json.is_object() || !json.contains("rank") || !json.contains("pid") || !json.contains("state")) return {};
   Status status;
   bool known = true;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "data/convert.h"
 #include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
@@ -63,7 +64,7 @@ void write_rlds(const PieceStore& store, const std::vector<PieceReport>& pieces,
     if (piece.kept > 0) link_or_copy(store.data_file(piece.range), folder / data::shard_name(info, split, shard++));
   write_file_atomically(folder / "features.json", data::write_features(schema));
   write_file_atomically(folder / data::kElementNamesFile,
-                        nlohmann::ordered_json{{settings.action_field, settings.action_names}}.dump() + "\n");
+                        json_text(nlohmann::ordered_json{{settings.action_field, settings.action_names}}) + "\n");
   write_file_atomically(folder / "dataset_info.json", data::write_dataset_info(info));
 }
 
@@ -82,15 +83,13 @@ std::vector<std::string> finish_recording(const PieceStore& store, const std::ve
     sync_path(target.parent_path());
   } else {
     // For formats that name the environment, as robomimic does; its type 2: an environment of Gym's interface.
-    const data::ConvertSettings to{
-        .to = settings.format,
-        .episodes = {},
-        .env_args =
-            nlohmann::ordered_json{{"env_name", settings.task},
-                                   {"type", 2},
-                                   {"env_kwargs", nlohmann::ordered_json::parse(settings.description, nullptr, false)}}
-                .dump(),
-        .lerobot = settings.lerobot};
+    const data::ConvertSettings to{.to = settings.format,
+                                   .episodes = {},
+                                   .env_args = json_text(nlohmann::ordered_json{
+                                       {"env_name", settings.task},
+                                       {"type", 2},
+                                       {"env_kwargs", try_json<nlohmann::ordered_json>(settings.description)}}),
+                                   .lerobot = settings.lerobot};
     const auto episodes = data::open_episodes(folder.path(), {.threads = settings.threads, .index_cache = "never"});
     said = data::convert_episodes(*episodes, target, to).said;
   }

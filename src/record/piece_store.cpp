@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::record {
 namespace fs = std::filesystem;
@@ -17,7 +18,8 @@ constexpr const char* kIdentityFile = "recording.json";
 std::string difference(const Json& there, const Json& here) {
   for (const auto& [name, value] : here.items()) {
     if (!there.contains(name)) return format("it does not say its {}", name);
-    if (there.at(name) != value) return format("its {} is {}, not {}", name, there.at(name).dump(), value.dump());
+    if (there.at(name) != value)
+      return format("its {} is {}, not {}", name, json_text(there.at(name)), json_text(value));
   }
   return "it has other settings";
 }
@@ -30,10 +32,10 @@ PieceStore::PieceStore(fs::path folder, const Json& identity) : folder_(std::mov
   COHORT_THROW_UNLESS(!error, "cannot create {}: {}", folder_.string(), error.message());
   const fs::path file = folder_ / kIdentityFile;
   if (!fs::exists(file)) {
-    write_file_atomically(file, identity.dump(2) + "\n");
+    write_file_atomically(file, json_text(identity, 2) + "\n");
     return;
   }
-  const Json there = Json::parse(read_file(file), nullptr, false);
+  const Json there = try_json<Json>(read_file(file));
   COHORT_THROW_UNLESS(there == identity,
                       "{} holds an unfinished recording that is not this one: {}; finish that one with its own "
                       "settings, remove the folder, or write elsewhere",
@@ -59,7 +61,7 @@ bool PieceStore::complete(const PieceRange& range) const {
 PieceReport PieceStore::report(const PieceRange& range) const {
   fs::path file = stem(range);
   file += ".json";
-  const Json json = Json::parse(read_file(file), nullptr, false);
+  const Json json = try_json<Json>(read_file(file));
   PieceReport report{.range = range};
   try {
     report.kept = json.at("kept").get<std::int64_t>();
@@ -82,7 +84,7 @@ void PieceStore::write(const PieceReport& report, const std::string& records) co
                      {"bytes", report.bytes}};
   fs::path file = stem(report.range);
   file += ".json";
-  write_file_atomically(file, json.dump() + "\n");
+  write_file_atomically(file, json_text(json) + "\n");
 }
 
 }  // namespace cohort::record

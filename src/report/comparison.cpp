@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/markup.h"
 #include "report/charts.h"
 #include "report/evaluation_section.h"
@@ -131,7 +132,7 @@ void flatten_settings(const OrderedJson& json, const std::string& path, std::map
       flatten_settings(value, path.empty() ? name : path + "." + name, out);
     return;
   }
-  out[path] = json.dump();
+  out[path] = json_text(json);
 }
 
 using Settings = std::map<std::string, std::string>;
@@ -141,7 +142,7 @@ std::vector<Settings> settings_of(const std::vector<RunFolder>& runs) {
   std::vector<Settings> all(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (!fs::exists(runs[i].config_file())) continue;
-    const OrderedJson json = OrderedJson::parse(read_file(runs[i].config_file()), nullptr, false);
+    const OrderedJson json = try_json<OrderedJson>(read_file(runs[i].config_file()));
     if (json.is_object()) flatten_settings(json, "", all[i]);
   }
   return all;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/markup.h"
 #include "report/html_parts.h"
@@ -17,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kEvaluationFile = "evaluation.json";
 
 SavedEvaluation parse_evaluation(const fs::path& file) {
-  const OrderedJson json = OrderedJson::parse(read_file(file));
+  const OrderedJson json = parse_json<OrderedJson>(read_file(file));
   SavedEvaluation evaluation;
   evaluation.file = file;
   evaluation.task = json.at("task").get<std::string>();

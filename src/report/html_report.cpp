@@ -8,6 +8,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/markup.h"
 #include "report/evaluation_section.h"
 #include "report/html_parts.h"
@@ -91,12 +92,11 @@ void flatten(const nlohmann::ordered_json& json, const std::string& path, NamedT
     for (const auto& [name, value] : json.items()) flatten(value, path.empty() ? name : path + "." + name, rows);
     return;
   }
-  rows.emplace_back(path, json.is_string() ? json.get<std::string>()
-                                           : json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  rows.emplace_back(path, json.is_string() ? json.get<std::string>() : json_text(json, -1, BadUtf8::kReplaced));
 }
 
 std::string settings(const RunFolder& run) {
-  const auto json = nlohmann::ordered_json::parse(read_if_there(run.config_file()), nullptr, false);
+  const auto json = try_json<nlohmann::ordered_json>(read_if_there(run.config_file()));
   if (json.is_discarded()) return "";
   NamedTexts rows;
   flatten(json, "", rows);

@@ -12,6 +12,7 @@
 
 #include "cohort_version.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/markup.h"
 
 namespace cohort::report {
@@ -175,7 +176,7 @@ std::string Machine::to_json() const {
   json["cohort_version"] = cohort_version;
   json["revision"] = revision;
   json["libtorch"] = libtorch;
-  return json.dump(2);
+  return json_text(json, 2);
 }
 
 }  // namespace cohort::report

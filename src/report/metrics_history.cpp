@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;
@@ -19,7 +20,7 @@ void for_each_line(std::string_view text, Use&& use) {
     const std::size_t end = text.find('\n');
     const bool whole = end != std::string_view::npos;  // without its end a line was cut off while it was written
     const std::string_view line = text.substr(0, end);
-    Json parsed = whole ? Json::parse(line, nullptr, false) : Json(Json::value_t::discarded);
+    Json parsed = whole ? try_json<Json>(line) : Json(Json::value_t::discarded);
     if (!parsed.is_discarded()) {
       const bool has_step = parsed.is_object() && parsed.contains("step") && parsed["step"].is_number_integer();
       if (!has_step) parsed = Json(Json::value_t::discarded);

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/markup.h"
 #include "report/metrics_history.h"
@@ -33,7 +34,7 @@ std::string json_line(std::int64_t step, double time, std::span<const TagValue> 
     if (!std::isfinite(v.value)) not_finite[tag] = std::isnan(v.value) ? "nan" : v.value > 0 ? "inf" : "-inf";
   }
   if (!not_finite.is_null()) line["not_finite"] = std::move(not_finite);
-  return line.dump() + "\n";
+  return json_text(line) + "\n";
 }
 
 }  // namespace

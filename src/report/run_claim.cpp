@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 
 namespace cohort::report {
@@ -85,7 +86,7 @@ std::string to_record(const Holder& holder, std::uint64_t beat) {
   const nlohmann::ordered_json json = {{"host", holder.host},   {"processes", holder.processes},
                                        {"pid", holder.pid},     {"started", holder.started},
                                        {"since", holder.since}, {"beat", format("{:020}", beat)}};
-  return json.dump() + "\n";
+  return json_text(json) + "\n";
 }
 
 /// The file as it is now, opened anew: over NFS only that shows what another machine has written.
@@ -104,7 +105,7 @@ struct LockFile {
     ::close(fd);
   }
   std::optional<Holder> holder() const {
-    const auto json = nlohmann::json::parse(text, nullptr, false);
+    const auto json = try_json<nlohmann::json>(text);
     if (!json.is_object()) return std::nullopt;
     try {
       return Holder{.host = json.at("host"),

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::report {
 namespace fs = std::filesystem;
@@ -72,14 +73,14 @@ void save_content(const RunFolder& run, const ReportContent& content) {
                                {"svg", relative(figure.svg)},
                                {"png", relative(figure.png)},
                                {"error", figure.error}});
-  write_file_atomically(saved_file(run), json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
+  write_file_atomically(saved_file(run), json_text(json, 2, BadUtf8::kReplaced) + "\n");
 }
 
 std::optional<ReportContent> load_content(const RunFolder& run) {
   const fs::path file = saved_file(run);
   if (!fs::exists(file)) return std::nullopt;
   try {
-    const OrderedJson json = OrderedJson::parse(read_file(file));
+    const OrderedJson json = parse_json<OrderedJson>(read_file(file));
     ReportContent content;
     content.title = json.at("title").get<std::string>();
     content.status = json.at("status").get<std::string>();

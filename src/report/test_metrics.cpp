@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/markup.h"
 #include "core/progress_line.h"
 
@@ -142,7 +143,7 @@ std::string TestMetrics::to_json() const {
   nlohmann::ordered_json json;
   json["overall"] = to_object(overall);
   for (const ErrorMetrics& m : targets) json["targets"][clean_utf8(m.target)] = to_object(m);
-  return json.dump(2);
+  return json_text(json, 2);
 }
 
 }  // namespace cohort::report

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "rl/settings.h"
 #include "tasks/file/task_file.h"
 #include "tasks/registry.h"
@@ -36,7 +37,7 @@ fs::path checkpoint_of(const fs::path& path) {
 }
 
 config::Json configuration_of(const weights::CheckpointContent& content) {
-  const config::Json json = config::Json::parse(content.state.configuration, nullptr, false);
+  const config::Json json = try_json<config::Json>(content.state.configuration);
   return json.is_object() ? json : config::Json::object();
 }
 
@@ -183,7 +184,7 @@ void name_fields(policy::Spec& spec, const std::string& name, const std::vector<
 bool is_ppo_run(const fs::path& path) {
   const fs::path state = checkpoint_of(path) / weights::kStateFile;
   if (!fs::exists(state)) return false;
-  const config::Json json = config::Json::parse(read_file(state), nullptr, false);
+  const config::Json json = try_json<config::Json>(read_file(state));
   return json.is_object() && json.contains("configuration") && json["configuration"].is_object() &&
          is_ppo(json["configuration"]);
 }

@@ -7,6 +7,7 @@
 
 #include "core/command_line.h"
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::rl {
 namespace {
@@ -42,7 +43,7 @@ bool has_to_stay(const std::string& path) {
 /// As it is typed behind "path=".
 std::string typed_text(const config::Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
+  if (!value.is_array()) return json_text(value);
   std::vector<std::string> items;
   for (const config::Json& item : value) items.push_back(typed_text(item));
   return "[" + join(items, ",") + "]";

@@ -13,6 +13,7 @@
 #include "core/command_line.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "dist/cuda_plugin.h"
 #include "dist/usable_devices.h"
@@ -200,7 +201,7 @@ void PpoLearner::build(run::Run& run) {
 
 /// Goes on from a checkpoint, whose own settings hold where they must.
 void PpoLearner::go_on_from(const weights::ResumePoint& point, const run::Run& run) {
-  const config::Json saved = config::Json::parse(point.content.state.configuration, nullptr, false);
+  const config::Json saved = try_json<config::Json>(point.content.state.configuration);
   const std::vector<ChangedSetting> changed =
       settings_changed_since(saved, run.configuration(), point.path.string(), settings_.resume);
   runner_->resume(point.content, point.path.string());
@@ -254,7 +255,7 @@ run::Outcome PpoLearner::train(run::Run& run) {
     log::info("resuming from {}: iteration {}", point_->path.string(), runner_->iteration());
     saved_ = runner_->iteration(), broken_.reset();
   }
-  configuration_ = run.configuration().dump();
+  configuration_ = json_text(run.configuration());
   folder_ = run.folder().path();
   run.begin(runner_->iteration(), last_iteration(), point_ ? "" : "there is no checkpoint to continue");
   if (run.is_first()) {

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "weights/checkpoint.h"
 #include "weights/weights.h"
 
@@ -20,7 +21,7 @@ InitialWeights read_initial_weights(const std::string& path, const std::string& 
                       path);
   auto point = weights::find_resume_point(path, "", weights::CheckpointParts::kWeights);
   COHORT_THROW_UNLESS(point, "init_from={}: there is no whole checkpoint in it", path);
-  const config::Json configuration = config::Json::parse(point->content.state.configuration, nullptr, false);
+  const config::Json configuration = try_json<config::Json>(point->content.state.configuration);
   const std::string learnt = configuration.is_object() ? configuration.value("job", "") : "";
   COHORT_THROW_UNLESS(learnt.empty() || learnt == job,
                       "init_from={}: these are weights of `cohort train {}`, and this is `cohort train {}`", path,

@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 
 namespace cohort::run {
@@ -38,7 +39,7 @@ std::string line_of(const std::string& id, const std::vector<std::string>& argum
   config::Json line;
   line["id"] = id;
   line["arguments"] = arguments;
-  return line.dump(-1, ' ', false, config::Json::error_handler_t::replace);
+  return json_text(line, -1, BadUtf8::kReplaced);
 }
 
 bool holds(const fs::path& run, const std::string& line) {

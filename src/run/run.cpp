@@ -13,6 +13,7 @@
 #include "core/command_line.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/without_stack.h"
 #include "report/metric_names.h"
@@ -157,7 +158,7 @@ void Run::begin(std::int64_t step, std::int64_t total, const std::string& anew) 
   if (resumes() && !anew.empty())
     log::warning("{}: training begins at its first {}, because {}; the metrics of the earlier one are cut",
                  folder_->path().string(), counting_.unit, anew);
-  folder_->save_configuration(configuration_.dump(2) + "\n", overrides_);
+  folder_->save_configuration(json_text(configuration_, 2) + "\n", overrides_);
   metrics_.emplace(folder_->path(),
                    report::MetricsSettings{.tensorboard = settings_.tensorboard,
                                            .resumed_step = resumes() ? step : std::optional<std::int64_t>()});

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "dist/group.h"
 #include "parallel/parameter_hash.h"
 
@@ -35,7 +36,7 @@ void add_lines(const config::Json& json, const std::string& path, std::string& l
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) add_lines(value, path.empty() ? key : path + "." + key, lines);
   } else if (!may_differ(path)) {
-    lines += path + "\t" + json.dump() + "\n";
+    lines += path + "\t" + json_text(json) + "\n";
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 
@@ -26,7 +27,7 @@ fs::path configuration_of(const std::string& path) {
 void use_library_of_run(const std::string& path, bool own_task) {
   const fs::path file = configuration_of(path);
   if (file.empty()) return;
-  const config::Json json = config::Json::parse(read_file(file), nullptr, false);
+  const config::Json json = try_json<config::Json>(read_file(file));
   const auto text_of = [](const config::Json& section) {
     const bool says = section.is_object() && section.contains("task_library") && section["task_library"].is_string();
     return says ? section["task_library"].get<std::string>() : std::string();
@@ -41,7 +42,7 @@ void use_library_of_run(const std::string& path, bool own_task) {
 TaskOfRun task_of_run(const std::string& path) {
   const fs::path file = configuration_of(path);
   if (file.empty()) return {};
-  const config::Json json = config::Json::parse(read_file(file), nullptr, false);
+  const config::Json json = try_json<config::Json>(read_file(file));
   const auto of_section = [](const config::Json& section) {
     TaskOfRun found;
     const auto text_of = [&](const char* name) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/real_at.h"
 #include "render/renderer.h"
@@ -598,7 +599,7 @@ std::string SceneTask::description() const {
   json["settings"] = setup_.fields ? setup_.fields->to_json() : config::Json::object();
   json["model"] = format("{:016x}", scene_.info().fingerprint());
   json["renderer"] = renderer_ ? renderer_->description() : picture_settings_.renderer;
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace cohort::tasks

@@ -13,6 +13,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/philox.h"
 #include "tasks/actor.h"
 #include "tasks/rollout.h"
@@ -360,7 +361,7 @@ class Payments final : public RolloutObserver {
 
 /// Of a task's description; an empty object where it names none.
 config::Json settings_of(const Task& task) {
-  const config::Json json = config::Json::parse(task.description(), nullptr, false);
+  const config::Json json = try_json<config::Json>(task.description());
   if (!json.is_object() || !json.contains("settings") || !json.at("settings").is_object())
     return config::Json::object();
   return json.at("settings");

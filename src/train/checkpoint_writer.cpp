@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "formats/crc32c.h"
 #include "report/result_links.h"
@@ -133,7 +134,7 @@ void CheckpointWriter::write(const weights::CheckpointContent& content) const {
     }
     config::Json state = to_json(content.state);
     state["files"] = files;
-    text(weights::kStateFile, state.dump(2) + "\n");
+    text(weights::kStateFile, json_text(state, 2) + "\n");
     write_file_atomically(path / weights::kChecksumsFile, weights::to_text(checksums));
     folder_.commit(step, content.is_best);
   } catch (const std::exception&) {

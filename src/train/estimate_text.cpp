@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "train/estimate.h"
 
 namespace cohort::train {
@@ -110,7 +111,7 @@ std::string to_json(const Estimate& e) {
       json["on"][i]["hours_of_steps"][key] = hours_of(e.on[i], steps, false);
       json["on"][i]["hours_of_samples"][key] = hours_of(e.on[i], steps, true);
     }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace cohort::train

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "train/loop_impl.h"
 #include "train/random_state.h"
@@ -14,13 +15,13 @@ namespace {
 
 /// The same values, however they are spelled.
 bool same_json(const std::string& a, const std::string& b) {
-  return a == b || nlohmann::json::parse(a, nullptr, false) == nlohmann::json::parse(b, nullptr, false);
+  return a == b || try_json<nlohmann::json>(a) == try_json<nlohmann::json>(b);
 }
 
 /// What a configuration trains, "policy" or "regressor"; empty: it does not say it. A job and its algorithm may have the
 /// same name.
 std::string learner_of(const std::string& configuration) {
-  const nlohmann::json json = nlohmann::json::parse(configuration, nullptr, false);
+  const nlohmann::json json = try_json<nlohmann::json>(configuration);
   for (const char* place : {"/model/algorithm", "/job"})
     if (const nlohmann::json::json_pointer at(place); json.contains(at) && json.at(at).is_string())
       return json.at(at).get<std::string>();
@@ -72,7 +73,7 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
 /// come down to its end is stretched, and the rate leaps.
 void TrainLoop::Impl::say_change_of_rate(const weights::TrainerState& saved) const {
   if (done()) return;  // no step is made
-  const config::Json configuration = config::Json::parse(saved.configuration, nullptr, false);
+  const config::Json configuration = try_json<config::Json>(saved.configuration);
   if (!configuration.is_object() || !configuration.contains("train")) return;
   TrainSettings before;
   try {

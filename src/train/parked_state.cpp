@@ -12,6 +12,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "dist/group.h"
 #include "train/memory_recovery.h"
@@ -35,7 +36,7 @@ std::optional<ParkedState> read_parked(const std::optional<std::string_view>& by
   if (!bytes || bytes->size() < sizeof length) return std::nullopt;
   std::memcpy(&length, bytes->data(), sizeof length);
   if (length > bytes->size() - sizeof length) return std::nullopt;
-  const Json head = Json::parse(bytes->substr(sizeof length, length));
+  const Json head = parse_json<Json>(bytes->substr(sizeof length, length));
   const std::string_view rest = bytes->substr(sizeof length + length);
   const auto tensor_bytes = head.at("tensor_bytes").get<std::size_t>();
   return ParkedState{.progress = progress_from(head.at("progress")),
@@ -69,11 +70,8 @@ void TrainLoop::MemoryRecovery::park() {
     bytes += tensor.nbytes();
   }
   const Progress progress{true, loop_.state.step, loop_.state.after_step, image.hash()};
-  const std::string head = Json{
-      {"progress", to_text(progress)},
-      {"text", image.text},
-      {"layout", image.layout()},
-      {"tensor_bytes", bytes}}.dump();
+  const std::string head = json_text(
+      Json{{"progress", to_text(progress)}, {"text", image.text}, {"layout", image.layout()}, {"tensor_bytes", bytes}});
   const std::uint64_t length = head.size();
   std::vector<std::string_view> pieces{{reinterpret_cast<const char*>(&length), sizeof length}, head};
   for (const auto& [name, tensor] : image.tensors)

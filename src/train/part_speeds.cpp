@@ -10,6 +10,7 @@
 #include <torch/nn/module.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "tensors/convert.h"
 #include "tensors/pinned_allocator.h"
 #include "train/loader_source.h"
@@ -138,15 +139,15 @@ PartSpeeds measure_parts(Job& job, const RunSettings& settings, const PartSpeedS
 }
 
 std::string to_json(const PartSpeeds& s) {
-  return nlohmann::ordered_json{{"job", s.job},
-                                {"device", s.device},
-                                {"batch_size", s.batch_size},
-                                {"loader_workers", s.workers},
-                                {"loader_batches", s.loader_batches},
-                                {"loader_s_per_batch", s.loader_s},
-                                {"steps", s.steps},
-                                {"step_s_per_batch", s.step_s}}
-      .dump(2);
+  return json_text(nlohmann::ordered_json{{"job", s.job},
+                                          {"device", s.device},
+                                          {"batch_size", s.batch_size},
+                                          {"loader_workers", s.workers},
+                                          {"loader_batches", s.loader_batches},
+                                          {"loader_s_per_batch", s.loader_s},
+                                          {"steps", s.steps},
+                                          {"step_s_per_batch", s.step_s}},
+                   2);
 }
 
 }  // namespace cohort::train

@@ -13,6 +13,7 @@
 #include "core/array_view.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/near_file.h"
 #include "data/hdf5/hdf5_writer.h"
 #include "data/names_of_sets.h"
@@ -36,7 +37,7 @@ struct TrainedJob {
   config::Fields fields;
 
   TrainedJob(const std::string& configuration, const std::string& source, const PredictSettings& wanted) {
-    const config::Json json = config::Json::parse(configuration, nullptr, false);
+    const config::Json json = try_json<config::Json>(configuration);
     COHORT_THROW_UNLESS(json.is_object() && json.contains("job") && json.at("job").is_string(),
                         "{} does not say what was trained", source);
     const std::string name = json.at("job").get<std::string>();
@@ -149,7 +150,7 @@ PredictReport predict_file(const PredictSettings& settings) {
   TrainedJob trained(point.content.state.configuration, source, settings);
   Job& job = *trained.job;
   PredictionRequest request =
-      job.load_request(config::Json::parse(point.content.dataset_statistics, nullptr, false), settings.data_set);
+      job.load_request(try_json<config::Json>(point.content.dataset_statistics), settings.data_set);
   COHORT_THROW_UNLESS(!is_hdf5(settings.out) || !request.steps.empty(),
                       "{}: only the answers of policies can be HDF5: name a .csv file", settings.out.string());
 

@@ -12,6 +12,7 @@
 #include "core/command_line.h"
 #include "core/devices_cpu.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/utf8.h"
 #include "dist/usable_devices.h"
@@ -270,7 +271,7 @@ run::Outcome SupervisedLearner::train(run::Run& run) {
   if (feed_->validation)
     training.validator = validator_of(job_, *feed_->validation, parse_precision(settings_.train.precision), device());
   training.checkpoints = run.folder().checkpoints();
-  training.configuration = run.configuration().dump(2);
+  training.configuration = json_text(run.configuration(), 2);
   if (settings_.rollout.enabled) use_rollouts(run, training);
   training.started = [this, &run](std::int64_t step) {
     if (run.is_first() && run.resumes()) remove_test_results(run.folder());

@@ -8,6 +8,7 @@
 #include "core/byte_stream.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "parallel/parameter_hash.h"
 
 namespace cohort::train {
@@ -63,11 +64,11 @@ weights::LossSums mean_of(const std::vector<weights::LossSums>& sums) {
 std::string to_text(const TrainState& state) {
   Json json{{"trainer", weights::to_json(state)}};
   TrainState::visit(state, [&](const char* name, const auto& value) { json[name] = value; });
-  return json.dump();
+  return json_text(json);
 }
 
 TrainState train_state_from(const std::string& text, const std::string& source) {
-  const Json json = Json::parse(text);
+  const Json json = parse_json<Json>(text);
   TrainState state{weights::trainer_state_from_json(json.at("trainer"), source)};
   TrainState::visit(state, [&](const char* name, auto& value) { json.at(name).get_to(value); });
   return state;
@@ -86,12 +87,12 @@ std::string StateImage::layout() const {
   Json layout = Json::array();
   for (const auto& [name, tensor] : tensors)
     layout.push_back({name, static_cast<int>(tensor.scalar_type()), tensor.sizes().vec()});
-  return layout.dump();
+  return json_text(layout);
 }
 
 StateImage StateImage::with_layout(std::string text, const std::string& layout) {
   StateImage image{.text = std::move(text), .tensors = {}};
-  for (const Json& entry : Json::parse(layout))
+  for (const Json& entry : parse_json<Json>(layout))
     image.tensors.emplace_back(
         entry.at(0).get<std::string>(),
         at::empty(entry.at(2).get<std::vector<std::int64_t>>(), static_cast<at::ScalarType>(entry.at(1).get<int>())));
@@ -99,11 +100,11 @@ StateImage StateImage::with_layout(std::string text, const std::string& layout) 
 }
 
 std::string to_text(const Progress& p) {
-  return Json{{"has_state", p.has_state}, {"step", p.step}, {"after_step", p.after_step}, {"hash", p.hash}}.dump();
+  return json_text(Json{{"has_state", p.has_state}, {"step", p.step}, {"after_step", p.after_step}, {"hash", p.hash}});
 }
 
 Progress progress_from(const std::string& text) {
-  const Json json = Json::parse(text);
+  const Json json = parse_json<Json>(text);
   return {json.at("has_state"), json.at("step"), json.at("after_step"), json.at("hash")};
 }
 

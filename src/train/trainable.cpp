@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "models/random_context.h"
 
 namespace cohort::train {
@@ -16,7 +17,7 @@ TrainJob train_job(const Trainable& trainable, parallel::Strategy& strategy, Bat
                                     const parallel::Batch& batch) { return trainable.loss(replica, batch); },
                .batches = &batches};
   if (const config::Json statistics = trainable.statistics(); !statistics.is_null())
-    job.dataset_statistics = statistics.dump(2);
+    job.dataset_statistics = json_text(statistics, 2);
   return job;
 }
 

@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::view {
 
@@ -23,7 +24,7 @@ nlohmann::json BinaryDocument::place(const char* data, std::size_t bytes, std::s
 
 std::string BinaryDocument::bytes() const {
   // Names of a file need not be UTF-8.
-  const std::string json = text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string json = json_text(text, -1, BadUtf8::kReplaced);
   const auto length = static_cast<std::uint32_t>(json.size());
   std::string out = "COHORTV1";
   for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(length >> shift & 255u);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "serve/websocket_server.h"
 #include "view/binary_document.h"
@@ -25,7 +26,7 @@ constexpr std::size_t kMostPictures = 16;  // of a camera, in an answer
 constexpr std::uint32_t kEpisodeMessage = 3, kPicturesMessage = 4;
 
 std::string text_of(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(j, -1, BadUtf8::kReplaced);
 }
 
 std::string message_of(std::uint32_t kind, const std::string& bytes) {
@@ -111,7 +112,7 @@ struct DataServer::Impl final : serve::WebSocketHandler {
   Answer answered(const std::string& message) {
     try {
       COHORT_THROW_UNLESS(message.size() <= kMostMessage, "a message that is too long");
-      return obey(json::parse(message));
+      return obey(parse_json<json>(message));
     } catch (const std::exception& e) {
       return {text_of({{"kind", "error"}, {"text", e.what()}})};
     }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "serve/websocket_server.h"
 #include "sim/index.h"
@@ -263,18 +264,18 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
   std::string applied(const std::string& message) {
     try {
       if (message.size() > kMostMessage) throw Error("a message that is too long");
-      const json said = obey(json::parse(message));
+      const json said = obey(parse_json<json>(message));
       changed = true;
-      return said.is_null() ? "" : said.dump();
+      return said.is_null() ? "" : json_text(said);
     } catch (const std::exception& e) {
-      return json{{"kind", "error"}, {"text", e.what()}}.dump(-1, ' ', false, json::error_handler_t::replace);
+      return json_text(json{{"kind", "error"}, {"text", e.what()}}, -1, BadUtf8::kReplaced);
     }
   }
 
   void take_messages() {
     for (const auto& [client, text] : clients.take()) {
       if (text.empty()) {
-        server->send_text(client, about().dump(-1, ' ', false, json::error_handler_t::replace));
+        server->send_text(client, json_text(about(), -1, BadUtf8::kReplaced));
         if (const std::vector<OwnLook> all = looks->all(); !all.empty()) server->send(client, looks_message(all));
         changed = true;
         continue;
@@ -305,9 +306,7 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
         last_look = now;
         if (session.look_again()) {
           changed = true;
-          send_to_all(json{{"kind", "actors"}, {"actors", session.actors()}}.dump(-1, ' ', false,
-                                                                                  json::error_handler_t::replace),
-                      true);
+          send_to_all(json_text(json{{"kind", "actors"}, {"actors", session.actors()}}, -1, BadUtf8::kReplaced), true);
         }
       }
       const bool going = playing && clients.any();
@@ -336,7 +335,7 @@ struct LiveServer::Impl final : serve::WebSocketHandler {
         moved = false;
       }
       if (since(last_state) >= (changed ? kLeastStateInterval : kStateInterval) && (changed || going)) {
-        send_to_all(state().dump(), true);
+        send_to_all(json_text(state()), true);
         last_state = now;
         changed = false;
       }

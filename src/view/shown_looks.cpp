@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/json_text.h"
 #include "render/own_looks.h"
 #include "sim/index.h"
 #include "view/binary_document.h"
@@ -96,7 +97,7 @@ OwnLook ShownLooks::look_of(std::size_t place) {
   for (std::size_t i = 0; i < model.cameras.size(); ++i)
     cameras.push_back(camera_json(render::own_camera(model.cameras[i], looks, static_cast<int>(i), env)));
   // Names come from a file and need not be UTF-8.
-  out.lights = lights.dump(), out.cameras = cameras.dump(-1, ' ', false, json::error_handler_t::replace);
+  out.lights = json_text(lights), out.cameras = json_text(cameras, -1, BadUtf8::kReplaced);
   return out;
 }
 
@@ -105,8 +106,8 @@ json looks_json(const std::vector<OwnLook>& looks, BinaryDocument& doc) {
   for (const OwnLook& look : looks) {
     out.push_back({{"env", look.env},
                    {"geoms", doc.add(std::span<const float>(look.geoms))},
-                   {"lights", json::parse(look.lights)},
-                   {"cameras", json::parse(look.cameras)}});
+                   {"lights", parse_json<json>(look.lights)},
+                   {"cameras", parse_json<json>(look.cameras)}});
   }
   return out;
 }

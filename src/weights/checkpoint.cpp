@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "weights/checksums.h"
 #include "weights/safetensors.h"
@@ -37,7 +38,7 @@ void check_files(const fs::path& path, const config::Json& state) {
     COHORT_THROW_UNLESS(bytes.is_number_unsigned() && bytes.get<std::uintmax_t>() == size,
                         "{} has {} bytes and not {} as when it was written: it is truncated or has been changed; "
                         "another checkpoint beside it may be whole",
-                        (path / name).string(), size, bytes.dump());
+                        (path / name).string(), size, json_text(bytes));
   }
 }
 
@@ -110,7 +111,7 @@ CheckpointContent read_checkpoint(const fs::path& path, CheckpointParts parts) {
   const fs::path state_path = path / kStateFile;
   config::Json json;
   try {
-    json = config::Json::parse(read_file(state_path));
+    json = parse_json<config::Json>(read_file(state_path));
   } catch (const config::Json::exception& e) {
     throw Error(format("{} is no JSON: it is damaged ({})", state_path.string(), e.what()));
   }

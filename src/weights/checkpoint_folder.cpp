@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 
 namespace cohort::weights {
@@ -94,7 +95,7 @@ void CheckpointFolder::restore_links() const {
     std::error_code error;
     if (fs::symlink_status(path, error).type() != fs::file_type::directory) continue;
     try {
-      const auto json = config::Json::parse(read_file(path / kStateFile), nullptr, false);
+      const auto json = try_json<config::Json>(read_file(path / kStateFile));
       COHORT_THROW_UNLESS(json.is_object() && json.contains("step") && json.at("step").is_number_integer(),
                           "{} holds no step", (path / kStateFile).string());
       const auto step = json.at("step").get<std::int64_t>();

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "formats/crc32c.h"
 
 namespace cohort::weights {
@@ -36,14 +37,14 @@ std::string to_text(const Checksums& checksums) {
   nlohmann::ordered_json files = nlohmann::ordered_json::object();
   for (const auto& [name, sum] : checksums) files[name] = hex(sum);
   nlohmann::ordered_json json{{"algorithm", kAlgorithm}, {"files", files}};
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 void verify_checksums(const fs::path& checkpoint, const std::vector<std::string>& names) {
   const fs::path path = checkpoint / kChecksumsFile;
   std::error_code missing;
   if (!fs::exists(path, missing)) return;
-  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const auto json = try_json<nlohmann::json>(read_file(path));
   COHORT_THROW_UNLESS(json.is_object() && json.contains("files") && json.at("files").is_object() &&
                           json.value("algorithm", nlohmann::json()) == kAlgorithm,
                       "{} is damaged: it holds no checksums", path.string());
@@ -55,7 +56,7 @@ void verify_checksums(const fs::path& checkpoint, const std::vector<std::string>
         listed->is_string() && listed->get<std::string>() == found,
         "{} is not what was written: its checksum is {}, but {} says {}. The file has been changed, or a "
         "disk or a copy has damaged it",
-        (checkpoint / name).string(), found, kChecksumsFile, listed->dump());
+        (checkpoint / name).string(), found, kChecksumsFile, json_text(*listed));
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "formats/crc32c.h"
 #include "weights/file_mapping.h"
 
@@ -108,7 +109,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const nlohmann:
   const auto& dtype = value["dtype"];
   const auto kind = std::find_if(std::begin(kElementKinds), std::end(kElementKinds),
                                  [&](const ElementKind& k) { return dtype.is_string() && dtype == k.name; });
-  if (kind == std::end(kElementKinds)) throw fail(format("element type {} is not supported", dtype.dump()));
+  if (kind == std::end(kElementKinds)) throw fail(format("element type {} is not supported", json_text(dtype)));
   entry.type = kind->type;
   if (!value["shape"].is_array()) throw fail("its shape is no list");
   std::uint64_t bytes = c10::elementSize(entry.type);
@@ -122,7 +123,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const nlohmann:
     entry.shape.push_back(static_cast<std::int64_t>(n));
   }
   // A shape such as [0, 2^62, 2^62] has no bytes, but no tensor either.
-  if (overflow) throw fail(format("its shape {} overflows", value["shape"].dump()));
+  if (overflow) throw fail(format("its shape {} overflows", json_text(value["shape"])));
   const auto& offsets = value["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned()) {
@@ -136,7 +137,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const nlohmann:
                       data_bytes));
   }
   if (entry.end - entry.begin != bytes) {
-    throw fail(format("its shape {} of {} takes {} bytes, but the header gives it {}", value["shape"].dump(),
+    throw fail(format("its shape {} of {} takes {} bytes, but the header gives it {}", json_text(value["shape"]),
                       kind->name, bytes, entry.end - entry.begin));
   }
   return entry;
@@ -247,7 +248,7 @@ std::uint32_t write_safetensors_in_place(const fs::path& path, const NamedTensor
   }
   std::string text;
   try {
-    text = header.dump();
+    text = json_text(header);
   } catch (const nlohmann::json::exception& e) {
     throw Error(format("cannot write {}: a name or its metadata is no UTF-8 text ({})", path.string(), e.what()));
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::weights {
 namespace {
@@ -26,7 +27,7 @@ config::Json to_json(const TrainerState& s) {
               {"_growth_tracker", s.scaler->growth_tracker}};
   }
   try {
-    configuration = config::Json::parse(s.configuration);
+    configuration = parse_json<config::Json>(s.configuration);
   } catch (const config::Json::exception& e) {
     throw Error(format("the configuration to be saved is no JSON: {}", e.what()));
   }
@@ -91,7 +92,7 @@ TrainerState trainer_state_from_json(const config::Json& json, const std::string
                                  .growth_interval = scaler.at("growth_interval").get<std::int64_t>(),
                                  .growth_tracker = scaler.at("_growth_tracker").get<std::int64_t>()};
     }
-    s.configuration = json.at("configuration").dump();
+    s.configuration = json_text(json.at("configuration"));
     COHORT_THROW_UNLESS(s.step >= 0 && s.epoch >= 0 && s.samples_in_epoch >= 0 && s.samples >= s.samples_in_epoch,
                         "{}: step, epoch or samples are impossible", source);
     return s;

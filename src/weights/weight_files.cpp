@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/near_file.h"
 #include "weights/torch_zip.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 /// The files that an index divides its tensors over.
 SafetensorsFile read_index(const std::filesystem::path& index) {
-  const nlohmann::ordered_json json = nlohmann::ordered_json::parse(read_file(index), nullptr, false);
+  const nlohmann::ordered_json json = try_json<nlohmann::ordered_json>(read_file(index));
   COHORT_THROW_UNLESS(json.is_object() && json.contains("weight_map") && json.at("weight_map").is_object(),
                       "{}: is no index of weights: it has no weight_map", index.string());
   std::set<std::string> files;

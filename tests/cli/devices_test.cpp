@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -47,7 +47,7 @@ TEST(CliDevices, WithoutAGpuTheReasonIsPrintedAndTheCodeIsThree) {
   EXPECT_TRUE(contains(outcome.out, "cpu ")) << outcome.out;
   const Outcome masked = run({cohort_path(), "devices", "--json"}, four_gpus({{"CUDA_VISIBLE_DEVICES", "-1"}}));
   EXPECT_EQ(masked.code, 3);
-  const auto json = parse_json(masked.out);
+  const auto json = parse_json<nlohmann::json>(masked.out);
   EXPECT_TRUE(json["visible"].empty());
   EXPECT_EQ(json["hidden"].size(), 4u);
   EXPECT_TRUE(contains(json["absence"], "CUDA_VISIBLE_DEVICES='-1' shows no device"));
@@ -65,7 +65,7 @@ TEST(CliDevices, EveryGpuIsListedWithWhatAUserNeeds) {
       << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "hidden   NVIDIA H100")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "driver   580.65.06, CUDA up to 13.0")) << outcome.out;
-  const auto json = parse_json(run({cohort_path(), "devices", "--json"}, four_gpus()).out);
+  const auto json = parse_json<nlohmann::json>(run({cohort_path(), "devices", "--json"}, four_gpus()).out);
   EXPECT_EQ(json["visible"].size(), 4u);
   EXPECT_EQ(json["visible"][3]["uuid"], "GPU-33333333-d72c-4106-c12f-20bd9faed9f3");
   EXPECT_EQ(json["visible"][3]["memory_total"], 80ull << 30);

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "monitor/snapshot.h"
 #include "rank/status.h"
 #include "support/process.h"
@@ -16,7 +16,7 @@ namespace {
 
 nlohmann::json findings_of(const Outcome& outcome, const std::string& check) {
   auto found = nlohmann::json::array();
-  const auto all = parse_json(outcome.out);
+  const auto all = parse_json<nlohmann::json>(outcome.out);
   for (const auto& finding : all["findings"])
     if (finding["check"] == check) found.push_back(finding);
   return found;
@@ -79,7 +79,7 @@ TEST(CliDoctor, VariablesThatLeadNowhereAreErrors) {
 TEST(CliDoctor, WhereNothingCanBeWrittenTheFindingsAreSaidAllTheSame) {
   const Outcome outcome = run({"/bin/sh", "-c", "cd /proc && exec " + cohort_path() + " doctor --measure --json"},
                               {{"OMP_NUM_THREADS", "100000"}});
-  const auto all = parse_json(outcome.out);
+  const auto all = parse_json<nlohmann::json>(outcome.out);
   EXPECT_FALSE(findings_of(outcome, "host-cores").empty()) << outcome.err;
   EXPECT_TRUE(contains(all["left_out"]["measured-machine"], "cannot be written")) << outcome.out;
 }
@@ -90,7 +90,7 @@ TEST(CliDoctor, OversubscribedCoresAreAWarning) {
   bool told = false;
   for (const auto& finding : found)
     told = told || (finding["title"] == "OMP_NUM_THREADS is more than the cores" && finding["severity"] == "warning");
-  EXPECT_TRUE(told) << found.dump(2);
+  EXPECT_TRUE(told) << json_text(found, 2);
 }
 
 TEST(CliDoctor, ARankThatWasStoppedOrKilledIsFoundInItsRun) {

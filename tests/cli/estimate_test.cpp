@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/training.h"
-#include "core/json.h"
+#include "core/json_text.h"
 
 namespace cohort::testing {
 namespace {
@@ -22,7 +22,7 @@ nlohmann::json estimate_of(std::vector<std::string> words, const std::vector<std
   words.push_back("--json");
   const Outcome outcome = run(words, Training::variables());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  return outcome.code == 0 ? parse_json(outcome.out) : nlohmann::json();
+  return outcome.code == 0 ? parse_json<nlohmann::json>(outcome.out) : nlohmann::json();
 }
 
 /// Activations of 100 MB and more beside the libraries' pages.
@@ -38,7 +38,7 @@ TEST(CliEstimate, IsWithinATenthOfTheRealPeakOfTheRegressor) {
   const double peak = peak_of(words);
   ASSERT_GT(peak, 0);
   const double total = estimate["memory"]["total"].get<double>();
-  EXPECT_NEAR(total / peak, 1, 0.10) << estimate.dump(2) << "\nreal peak " << peak;
+  EXPECT_NEAR(total / peak, 1, 0.10) << json_text(estimate, 2) << "\nreal peak " << peak;
 }
 
 TEST(CliEstimate, PartsFollowFromTheShapesOfTheModel) {

@@ -32,7 +32,7 @@ TEST_F(EvaluateLibero, ASuitesTasksAreOneTableWhateverTheRanks) {
   EXPECT_NE(one.out.find("libero_90: 2 of its 90 tasks (3 are in"), std::string::npos) << one.out;
   EXPECT_NE(one.out.find("KITCHEN_SCENE10_put_the_black_bowl_in_the_top_drawer_of_the_cabinet"), std::string::npos);
   EXPECT_NE(one.out.find("libero_90, 2 of 90 tasks"), std::string::npos) << one.out;
-  const auto json = parse_json(read_file(path("one.json")));
+  const auto json = parse_json<nlohmann::json>(read_file(path("one.json")));
   EXPECT_EQ(json.at("policies").at(0).at("episodes"), 6);
   EXPECT_EQ(json.at("tasks").at(0).at("instruction"), "close the top drawer of the cabinet");
   EXPECT_EQ(json.at("tasks").at(0).at("settings").at("engine"), "mujoco");

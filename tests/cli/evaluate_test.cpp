@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "cli/task_program.h"
+#include "core/json_text.h"
 
 namespace cohort::testing {
 namespace {
@@ -41,7 +42,7 @@ TEST_F(Evaluate, ATrainedPolicyStandsBesideExpertRandomAndReplay) {
   EXPECT_NE(outcome.out.find("2 episodes of seeds 0 to 1, at most 20 steps"), std::string::npos) << outcome.out;
   for (const char* name : {"\nsmall/latest ", "\nexpert ", "\nrandom ", "\nreplay "})
     EXPECT_NE(outcome.out.find(name), std::string::npos) << name << "\n" << outcome.out;
-  const auto json = parse_json(read_file(path("a.json")));
+  const auto json = parse_json<nlohmann::json>(read_file(path("a.json")));
   ASSERT_EQ(json.at("policies").size(), 4u);
   EXPECT_EQ(json.at("policies").at(0).at("table").at(1).at("seed"), 1);
   EXPECT_EQ(json.at("settings").at("action"), "offset");
@@ -49,7 +50,7 @@ TEST_F(Evaluate, ATrainedPolicyStandsBesideExpertRandomAndReplay) {
 
   const Outcome one = evaluate("small", {"--n_envs", "1", "--json", path("b.json")});
   ASSERT_EQ(one.code, 0) << one.err;
-  EXPECT_EQ(parse_json(read_file(path("b.json"))).at("policies").at(0), json.at("policies").at(0))
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(path("b.json"))).at("policies").at(0), json.at("policies").at(0))
       << "the same policy and seeds, the same episodes";
 }
 
@@ -83,9 +84,10 @@ TEST_F(Evaluate, APolicyIsShownThePicturesThatItLearntFromWithoutBeingTold) {
   };
   train_seeing("fine", "24/reach", true);
   train_seeing("coarse", "16/reach", false);
-  const auto recorded = parse_json(read_file(path("runs/fine/latest/config.json"))).at("model").at("recorded");
+  const auto recorded =
+      parse_json<nlohmann::json>(read_file(path("runs/fine/latest/config.json"))).at("model").at("recorded");
   EXPECT_EQ(recorded.at("renderer"), "raycast");
-  EXPECT_EQ(recorded.at("size").dump(), "[24,24]");
+  EXPECT_EQ(json_text(recorded.at("size")), "[24,24]");
 
   const auto table = [&](const std::vector<std::string>& policies, const std::vector<std::string>& more,
                          const std::string& name) {
@@ -345,9 +347,9 @@ TEST_F(Evaluate, TheDemoGoesTheWholeWayAndGoesOnWhereItWasStopped) {
   EXPECT_NE(first.out.find("of 4 episodes succeed"), std::string::npos) << first.out;
   EXPECT_TRUE(fs::exists(path("demo/runs/pick_and_place/latest/report.html")));
   // As if it had been killed while it evaluated.
-  auto state = parse_json(read_file(path("demo/demo.json")));
+  auto state = parse_json<nlohmann::json>(read_file(path("demo/demo.json")));
   for (const char* stage : {"evaluate", "report"}) state["seconds"].erase(stage);
-  std::ofstream(path("demo/demo.json")) << state.dump();
+  std::ofstream(path("demo/demo.json")) << json_text(state);
   const Outcome second = cohort(words);
   ASSERT_EQ(second.code, 0) << second.out << second.err;
   EXPECT_NE(second.out.find("[2/4] train: done before"), std::string::npos) << second.out;

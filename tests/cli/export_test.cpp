@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "onnx/model.h"
 #include "support/process.h"
 
@@ -102,7 +102,7 @@ TEST_F(ExportCommand, AnExportedPolicyFitsItsTaskAndActsAsItsRun) {
         {"evaluate", "--task", "cartpole-balance", "horizon=200", "--episodes", "4", "--out", out, "--policy", policy});
     ASSERT_EQ(evaluated.code, 0) << evaluated.err;
     EXPECT_EQ(evaluated.err.find("it has learnt"), std::string::npos) << evaluated.err;
-    const auto table = parse_json(text_of(fs::path(out) / "evaluation.json"));
+    const auto table = parse_json<nlohmann::json>(text_of(fs::path(out) / "evaluation.json"));
     returns.push_back(table.at("policies").at(0).at("mean_return").get<double>());
   }
   EXPECT_NEAR(returns[0], returns[1], 1e-3 * std::abs(returns[0]));

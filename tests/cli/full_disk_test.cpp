@@ -84,7 +84,7 @@ TEST_F(SmallDisk, VideosThatDoNotFitDoNotTakeTheTableAlong) {
   EXPECT_NE(full.err.find("No space left on device"), std::string::npos) << full.err;
   EXPECT_EQ(full.out.find(".mp4"), std::string::npos) << full.out;
   EXPECT_NE(full.out.find("95 % interval"), std::string::npos) << full.out;
-  const auto json = parse_json(read_file(path("kept/evaluation.json")));
+  const auto json = parse_json<nlohmann::json>(read_file(path("kept/evaluation.json")));
   EXPECT_EQ(json.at("policies").at(0).at("table").size(), 3u);
   EXPECT_TRUE(json.at("videos").empty());
 }

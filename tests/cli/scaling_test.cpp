@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -20,7 +21,7 @@ TEST(Scaling, OneAndTwoProcessesAreMeasuredAndNothingIsLeft) {
                                "regressor", table, "backend=cpu", "train.batch_size=64", "loader.workers=1"},
                               variables);
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
-  const auto figures = nlohmann::json::parse(read_file(json));
+  const auto figures = parse_json<nlohmann::json>(read_file(json));
   ASSERT_EQ(figures.size(), 2u);
   EXPECT_EQ(figures[0].at("devices"), 1);
   EXPECT_EQ(figures[0].at("speed_up"), 1.0);

@@ -47,7 +47,7 @@ TEST_F(ServeLibero, APythonServerIsShownWhatOpenpisExampleSends) {
   std::map<std::string, int> said;
   for (const std::string& line : lines_of(server.out())) ++said[line];
   EXPECT_EQ(said["asked: close the top drawer of the cabinet"], 2) << "six steps, five at a time";
-  EXPECT_EQ(parse_json(read_file(path("a.json"))).at("policies").at(0).at("policy"), url);
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(path("a.json"))).at("policies").at(0).at("policy"), url);
 }
 
 }  // namespace

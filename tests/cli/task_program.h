@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <pty.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/pseudo_terminal.h"
 #include "monitor/snapshot.h"
 #include "rank/status.h"
@@ -56,7 +56,7 @@ TEST(CliTop, TheJsonHoldsTheSameAndNullWhereNothingIsKnown) {
   file.write(status);
   const Outcome outcome = run({cohort_path(), "top", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto json = parse_json(outcome.out);
+  const auto json = parse_json<nlohmann::json>(outcome.out);
   EXPECT_GE(json["host"]["cores"].get<int>(), 1);
   EXPECT_GT(json["host"]["memory_total"].get<double>(), 0);
   bool found = false;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -80,7 +80,7 @@ TEST_F(TrainFaults, APathOfAnyBytesTrainsAndItsRunKnowsItAgain) {
                                  "model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.windows.seq_len=24",
                                  "data.windows.label_len=12", "data.windows.pred_len=6", "charts=false"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  parse_json(read_file(latest("bytes") / "config.json"));
+  parse_json<nlohmann::json>(read_file(latest("bytes") / "config.json"));
   const Outcome again = resume(latest("bytes"), {"train.steps=4"});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_FALSE(contains(again.err, "json.exception")) << again.err;
@@ -237,11 +237,11 @@ TEST_F(TrainFaults, TheConfigurationOfARunStartsARunOfItsOwn) {
   ASSERT_EQ(train(small("first", {"train.epochs=1"})).code, 0);
   const fs::path folder = latest("first");
   ASSERT_EQ(resume(folder, {"train.epochs=2"}).code, 0);
-  auto configuration = parse_ordered_json(read_file(folder / "config.json"));
+  auto configuration = parse_json<nlohmann::ordered_json>(read_file(folder / "config.json"));
   EXPECT_EQ(configuration.at("job"), "regressor");
   EXPECT_EQ(configuration.at("resume"), "");
   configuration["resume"] = folder.string();  // as it was saved before
-  const std::string path = file("earlier.json", configuration.dump());
+  const std::string path = file("earlier.json", json_text(configuration));
   const fs::path last = fs::canonical(folder / "checkpoints" / "last");
   const Outcome outcome = run({cohort_path(), "train", "--config", path, "train.epochs=3", "name=second"}, alone());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -254,7 +254,7 @@ TEST_F(TrainFaults, TheConfigurationOfARunStartsARunOfItsOwn) {
   EXPECT_TRUE(contains(other.err, "is for `cohort train regressor`, not for informer")) << other.err;
   configuration.erase("job");
   const Outcome unnamed =
-      run({cohort_path(), "train", "--config", file("unnamed.json", configuration.dump())}, alone());
+      run({cohort_path(), "train", "--config", file("unnamed.json", json_text(configuration))}, alone());
   EXPECT_EQ(unnamed.code, 2);
   EXPECT_TRUE(contains(unnamed.err, "unnamed.json does not say what is trained")) << unnamed.err;
 }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "data/lerobot/parquet_file.h"
 #include "data/lerobot/video_frames.h"
 #include "support/process.h"
@@ -45,7 +45,7 @@ std::vector<double> losses_on(const std::string& set, const std::string& action,
   std::vector<double> losses;
   if (trained.code != 0) return losses;
   for (const std::string& line : lines_of(read_file(fs::canonical(out / "run" / "latest") / "metrics.jsonl"))) {
-    const auto json = parse_json(line);
+    const auto json = parse_json<nlohmann::json>(line);
     if (json.contains("train/loss")) losses.push_back(json.at("train/loss").get<double>());
   }
   return losses;
@@ -107,7 +107,7 @@ TEST(TrainLeRobot, APolicyLearnsFromStatesAndVideoAndAnswersForTheOtherSplit) {
     ASSERT_EQ(trained.code, 0) << trained.output();
     losses.emplace_back();
     for (const std::string& line : lines_of(read_file(fs::canonical(out / "lerobot" / "latest") / "metrics.jsonl"))) {
-      const auto json = parse_json(line);
+      const auto json = parse_json<nlohmann::json>(line);
       if (json.contains("train/loss")) losses.back().push_back(json.at("train/loss").get<double>());
     }
     ASSERT_EQ(losses.back().size(), 6u) << trained.output();

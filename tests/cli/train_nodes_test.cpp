@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/training.h"
+#include "core/json_text.h"
 
 namespace cohort::testing {
 namespace {
@@ -44,7 +45,7 @@ class TrainNodes : public ::testing::Test {
   void expect_every_step_once(const std::string& name, int steps) const {
     std::map<int, int> times;
     for (const std::string& line : lines_of(text_of(training_.outputs() / name / "latest" / "metrics.jsonl"))) {
-      const auto json = nlohmann::json::parse(line, nullptr, false);
+      const auto json = try_json<nlohmann::json>(line);
       if (json.is_object() && json.contains("step") && json.contains("train/loss")) ++times[json["step"].get<int>()];
     }
     for (int step = 1; step <= steps; ++step) EXPECT_EQ(times[step], 1) << "step " << step;
@@ -188,7 +189,7 @@ TEST(DoctorOfRanks, MeasuresTheAllReduceBetweenThem) {
   std::string text;  // without the launcher's prefixes
   for (const std::string& line : lines_of(outcome.out))
     if (line.starts_with("[rank 0] ")) text += line.substr(9) + "\n";
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = try_json<nlohmann::json>(text);
   ASSERT_TRUE(json.is_object()) << outcome.out;
   EXPECT_EQ(json["ranks"], 2);
   const double sent = json["all_reduce_bytes"].get<double>() / json["all_reduce_s"].get<double>();

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 #include "train/state_set.h"
 
@@ -21,7 +21,7 @@ class TrainPolicy : public ::testing::Test {
  protected:
   /// A configuration of the DROID fork for the data set "arm" of tests/data.
   std::string configuration() const {
-    nlohmann::ordered_json c = parse_ordered_json(R"({
+    nlohmann::ordered_json c = parse_json<nlohmann::ordered_json>(R"({
       "algo_name": "diffusion_policy",
       "experiment": {"name": "arm", "validate": false, "logging": {"log_tb": false, "log_wandb": false},
                      "mse": {"enabled": true, "every_n_epochs": 1, "num_samples": 3}, "save": {"enabled": true},
@@ -45,7 +45,7 @@ class TrainPolicy : public ::testing::Test {
                                                           "pool_class": null, "backbone_kwargs": {"pretrained": false}},
                                           "obs_randomizer_class": ["ColorRandomizer", "CropRandomizer"],
                                           "obs_randomizer_kwargs": [{}, {"crop_height": 28, "crop_width": 28}]}}}})");
-    write_file_atomically(folder_.path() / "droid.json", c.dump(2));
+    write_file_atomically(folder_.path() / "droid.json", json_text(c, 2));
     return (folder_.path() / "droid.json").string();
   }
 
@@ -98,7 +98,7 @@ class TrainPolicy : public ::testing::Test {
   std::vector<double> metric(const std::string& out, const std::string& name) const {
     std::vector<double> values;
     for (const std::string& line : lines_of(read_file(latest(out) / "metrics.jsonl"))) {
-      const auto json = parse_json(line);
+      const auto json = parse_json<nlohmann::json>(line);
       if (json.contains(name)) values.push_back(json.at(name).get<double>());
     }
     return values;
@@ -136,7 +136,7 @@ TEST_F(TrainPolicy, OneProcessTwoReplicasAndTwoRanksHaveTheSameLosses) {
   expect_equal("ranks", "validation/action_mse", drawn);
 
   const fs::path last = fs::canonical(latest("one") / "checkpoints" / "last");
-  const auto statistics = parse_json(read_file(last / "dataset_statistics.json"));
+  const auto statistics = parse_json<nlohmann::json>(read_file(last / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("action").at("mean").size(), 7u);
   EXPECT_TRUE(fs::exists(last / "ema" / "model.safetensors"));
 
@@ -170,7 +170,7 @@ TEST_F(TrainPolicy, ShowsDrawnBesideTrueActions) {
   EXPECT_TRUE(contains(report, "validation sample"));
   EXPECT_TRUE(contains(report, "Errors on the validation data"));
   EXPECT_FALSE(contains(report, "on the test set")) << "there is none";
-  const auto test = parse_json(read_file(folder / "test_metrics.json"));
+  const auto test = parse_json<nlohmann::json>(read_file(folder / "test_metrics.json"));
   EXPECT_TRUE(test.contains("data_units"));
   EXPECT_EQ(metric("shown", "validation/action_mae/action").size(), 1u) << "in units of the data";
 }
@@ -262,12 +262,13 @@ TEST_F(TrainPolicy, RobomimicsHdf5TrainsAlikeOnOneProcessAndTwoReplicas) {
   expect_equal("replicas", "train/loss", losses, kFewSamples);
   expect_equal("replicas", "validation/action_mse", drawn, kFewSamples);
 
-  const auto config = parse_json(read_file(latest("one") / "config.json"));
+  const auto config = parse_json<nlohmann::json>(read_file(latest("one") / "config.json"));
   EXPECT_EQ(config.at("data").at("format"), "hdf5");
   EXPECT_EQ(config.at("data").at("images").at(0), "obs/agentview_image");
   EXPECT_EQ(config.at("model").at("image_size"), nlohmann::json({32, 32})) << "observation.image_dim";
   // mask/train names demo_10 with its seven steps.
-  const auto statistics = parse_json(read_file(latest("one") / "checkpoints" / "last" / "dataset_statistics.json"));
+  const auto statistics =
+      parse_json<nlohmann::json>(read_file(latest("one") / "checkpoints" / "last" / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("num_transitions"), 7);
 }
 
@@ -282,10 +283,11 @@ TEST_F(TrainPolicy, Hdf5FilesThatAreMixedShareTheirStatistics) {
                 "observation.modalities.obs.low_dim=[eef_pos]", "observation.modalities.obs.rgb=[]",
                 "data.splits=train,valid", "validation.splits=[]", "devices=cpu"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const auto statistics = parse_json(read_file(latest("mixed") / "checkpoints" / "last" / "dataset_statistics.json"));
+  const auto statistics =
+      parse_json<nlohmann::json>(read_file(latest("mixed") / "checkpoints" / "last" / "dataset_statistics.json"));
   EXPECT_EQ(statistics.at("num_transitions"), 5 + 7);
   EXPECT_EQ(statistics.at("action").at("min").size(), 7u);
-  EXPECT_EQ(parse_json(read_file(latest("mixed") / "config.json")).at("data").at("weights"),
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(latest("mixed") / "config.json")).at("data").at("weights"),
             nlohmann::json({1.0, 1.0}));
 }
 
@@ -340,7 +342,7 @@ TEST_F(TrainPolicy, LiberosHdf5TrainsWithCamerasAndAlikeOnTwoReplicas) {
   const Outcome two = trained("replicas", "cpu,cpu", blind);
   ASSERT_EQ(two.code, 0) << two.err;
   expect_equal("replicas", "train/loss", losses);
-  EXPECT_EQ(parse_json(read_file(latest("one") / "config.json")).at("model").at("algorithm"), "bc");
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(latest("one") / "config.json")).at("model").at("algorithm"), "bc");
 }
 
 TEST_F(TrainPolicy, DataThatCannotBeUsedEndTheRunBeforeAnythingIsWritten) {

@@ -8,7 +8,7 @@
 
 #include "cli/training.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -82,7 +82,7 @@ play: {rewards: {alive: {formula: 7}}}
 )yaml";
   const Outcome trained = train("pole", {"max_iterations=2", "log_interval=1"}, file);
   ASSERT_EQ(trained.code, 0) << trained.err;
-  const auto last = parse_json(lines_of(text_of(latest("pole") / "metrics.jsonl")).back());
+  const auto last = parse_json<nlohmann::json>(lines_of(text_of(latest("pole") / "metrics.jsonl")).back());
   // Episodes of ten steps: steps 1 to 10, in whatever part of them.
   EXPECT_GT(last["rl/metric/steps"].get<double>(), 1);
   EXPECT_LT(last["rl/metric/steps"].get<double>(), 10);
@@ -114,7 +114,7 @@ TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnA
   const auto rates = [this](const std::string& name) {
     std::vector<double> found;
     for (const std::string& line : lines_of(text_of(latest(name) / "metrics.jsonl")))
-      found.push_back(parse_json(line)["train/lr"].get<double>());
+      found.push_back(parse_json<nlohmann::json>(line)["train/lr"].get<double>());
     return found;
   };
   const auto go_on = [this](const std::string& name) {
@@ -187,7 +187,7 @@ TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
     EXPECT_TRUE(fs::exists(folder / file)) << file;
   const std::vector<std::string> lines = lines_of(text_of(folder / "metrics.jsonl"));
   ASSERT_EQ(lines.size(), 3u);
-  const auto last = parse_json(lines.back());
+  const auto last = parse_json<nlohmann::json>(lines.back());
   EXPECT_EQ(last["step"], 3);
   EXPECT_EQ(last["rl/control_steps"], 3 * 32 * 16);
   for (const char* name : {"rl/kl", "rl/entropy", "rl/value_loss", "train/lr", "speed/samples_per_s"})
@@ -199,11 +199,11 @@ TEST_F(TrainPpo, LeavesWeightsMetricsAndALog) {
     EXPECT_GT(last[name].get<double>(), 0) << name;
   EXPECT_GE(last["speed/checkpoint_s"].get<double>(), 0);
   EXPECT_FALSE(last.contains("speed/exchange_s")) << "there is nobody to wait for";
-  const auto rank = parse_json(text_of(folder / "ranks/rank_0.json"));
+  const auto rank = parse_json<nlohmann::json>(text_of(folder / "ranks/rank_0.json"));
   EXPECT_EQ(rank["state"], "finished");
   EXPECT_EQ(rank["job"], "ppo");
   EXPECT_EQ(rank["total_steps"], 3);
-  const auto config = parse_json(text_of(folder / "config.json"));
+  const auto config = parse_json<nlohmann::json>(text_of(folder / "config.json"));
   EXPECT_EQ(config["job"], "ppo");
   EXPECT_EQ(config["policy"]["actor_hidden_dims"], nlohmann::json({64, 64})) << "the task's preset";
 }
@@ -256,7 +256,7 @@ TEST_F(TrainPpo, TwoRanksShareTheEnvironmentsAndAnyNumberGoesOn) {
   ASSERT_EQ(two.code, 0) << two.err << two.out;
   ASSERT_EQ(one.code, 0) << one.err;
   const auto figures = [&](const std::string& name) {
-    return parse_json(lines_of(text_of(latest(name) / "metrics.jsonl")).front());
+    return parse_json<nlohmann::json>(lines_of(text_of(latest(name) / "metrics.jsonl")).front());
   };
   const auto of_two = figures("two"), of_one = figures("one");
   EXPECT_EQ(of_two["rl/control_steps"], 32 * 16) << "of both ranks";
@@ -293,13 +293,13 @@ TEST_F(TrainPpo, TopMetricsAndReportShowBothRanks) {
   nlohmann::json ranks;
   const auto see = [&] {
     ranks = nlohmann::json::array();
-    const auto all = parse_json(run({cohort_path(), "top", "--json"}).out);
+    const auto all = parse_json<nlohmann::json>(run({cohort_path(), "top", "--json"}).out);
     for (const auto& rank : all["ranks"])
       if (rank["run"] == fs::canonical(folder).string() && rank["state"] == "training" && rank["step"] > 5)
         ranks.push_back(rank);
     return ranks.size() == 2;
   };
-  ASSERT_TRUE(eventually(see)) << ranks.dump(2);
+  ASSERT_TRUE(eventually(see)) << json_text(ranks, 2);
   for (int i = 0; i < 2; ++i) {
     const auto& rank = ranks[static_cast<std::size_t>(i)];
     EXPECT_EQ(rank["rank"], i);
@@ -324,10 +324,11 @@ TEST_F(TrainPpo, TopMetricsAndReportShowBothRanks) {
   job.send(SIGTERM);
   job.wait();
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(parse_json(text_of(folder / "ranks" / ("rank_" + std::to_string(i) + ".json")))["state"], "stopped");
+    EXPECT_EQ(parse_json<nlohmann::json>(text_of(folder / "ranks" / ("rank_" + std::to_string(i) + ".json")))["state"],
+              "stopped");
   double exchange = 0, compute = 0, whole = 0;
   for (const std::string& line : lines_of(text_of(folder / "metrics.jsonl"))) {
-    const auto figures = parse_json(line);
+    const auto figures = parse_json<nlohmann::json>(line);
     exchange += figures["speed/exchange_s"].get<double>();
     compute += figures["speed/least_compute_s"].get<double>();
     whole += 1 / figures["speed/steps_per_s"].get<double>();
@@ -348,7 +349,7 @@ TEST_F(TrainPpo, ARankThatStandsStillIsNamedAndTheJobGoesOnFromItsCheckpoint) {
   const fs::path folder = out() / "still" / "latest";
   const auto iterations = [&] { return lines_of(text_of(folder / "metrics.jsonl")).size(); };
   ASSERT_TRUE(eventually([&] { return iterations() >= 10; })) << job.err();
-  const auto pid = parse_json(text_of(folder / "ranks" / "rank_1.json"))["pid"].get<pid_t>();
+  const auto pid = parse_json<nlohmann::json>(text_of(folder / "ranks" / "rank_1.json"))["pid"].get<pid_t>();
   ::kill(pid, SIGSTOP);
   ASSERT_TRUE(eventually([&] { return contains(job.err(), "hangs: "); })) << job.err();
   EXPECT_TRUE(contains(job.err(), "rank 1 (pid " + std::to_string(pid) + ") hangs: ")) << job.err();
@@ -366,7 +367,7 @@ TEST_F(TrainPpo, SeveralDevicesOfAProcessLearnAsOne) {
   ASSERT_EQ(several.code, 0) << several.err;
   EXPECT_TRUE(contains(several.err, "cpu, cpu")) << several.err;
   const auto figures = [&](const std::string& name) {
-    return parse_json(lines_of(text_of(latest(name) / "metrics.jsonl")).front());
+    return parse_json<nlohmann::json>(lines_of(text_of(latest(name) / "metrics.jsonl")).front());
   };
   const auto of_one = figures("one"), of_several = figures("several");
   for (const char* name : {"rl/value_loss", "rl/kl", "rl/entropy"})
@@ -396,7 +397,7 @@ TEST_F(TrainPpo, APolicyWithMemoryGoesOnToTheSameWeights) {
 // A task's settings are typed as `cohort evaluate` takes them, before the task's name, too.
 TEST_F(TrainPpo, ATasksSettingsStandAmongTheOthers) {
   const auto settings_of = [&](const std::string& name) {
-    return parse_json(text_of(latest(name) / "config.json"))["task_settings"].dump();
+    return json_text(parse_json<nlohmann::json>(text_of(latest(name) / "config.json"))["task_settings"]);
   };
   const Words few{"max_iterations=1", "n_envs=8", "num_steps_per_env=8", "algorithm.num_mini_batches=1"};
   const auto with = [&](Words more) {
@@ -604,7 +605,8 @@ TEST_F(TrainPpo, WhatARunThatGoesOnKeepsIsRefusedWithWhatItHas) {
   const Outcome slower = resumed({"max_iterations=3", "algorithm.learning_rate=1e-4"});
   EXPECT_EQ(slower.code, 0) << slower.err;
   EXPECT_TRUE(contains(slower.err, "algorithm.learning_rate=0.0001 from here on")) << slower.err;
-  const double rate = parse_json(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
+  const double rate =
+      parse_json<nlohmann::json>(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
   EXPECT_LT(rate, 1e-3) << "the schedule had the rate of the checkpoint moved on otherwise";
 }
 
@@ -643,7 +645,8 @@ TEST_F(TrainPpo, SeedsAreComparedByTheirReturns) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = text_of(folder_.path() / "seeds.html");
   EXPECT_TRUE(contains(page, "<figcaption>mean return of the runs.")) << page.size();
-  const double of_first = parse_json(lines_of(text_of(latest("seed-1") / "metrics.jsonl")).back())["rl/mean_return"];
+  const double of_first =
+      parse_json<nlohmann::json>(lines_of(text_of(latest("seed-1") / "metrics.jsonl")).back())["rl/mean_return"];
   char figure[32];
   std::snprintf(figure, sizeof figure, "mean return %.2f", of_first);
   EXPECT_TRUE(contains(page, figure)) << figure;
@@ -654,7 +657,7 @@ TEST_F(TrainPpo, NamesOfRslRlAreTakenOrAnswered) {
                                "32", "--max_iterations", "1", "--experiment_name", "other", "num_steps_per_env=16",
                                "charts=false", "output_dir=" + out().string()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(parse_json(text_of(latest("other") / "config.json"))["n_envs"], 32);
+  EXPECT_EQ(parse_json<nlohmann::json>(text_of(latest("other") / "config.json"))["n_envs"], 32);
   for (const auto& [given, says] :
        {std::pair("load_run=2026", "resume=outputs/NAME/RUN"), std::pair("checkpoint=model_50.pt", "checkpoint-50"),
         std::pair("total_timesteps=1000", "max_iterations=N"), std::pair("device=cuda:0", "devices=[cuda:0]")}) {

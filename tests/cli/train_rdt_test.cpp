@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -80,7 +80,7 @@ TEST_F(TrainRdt, SeveralInstructionsAreEmbeddedOnceAndLearnt) {
   const Outcome trained = train("out", {"--precomp_lang_embed", "model.rdt.lang_embed=" + file, "--image_aug", kTold});
   ASSERT_EQ(trained.code, 0) << trained.output();
   const fs::path folder_of_run = fs::path(path("out")) / "rdt_tiny" / "latest";
-  const auto configuration = parse_json(read_file(folder_of_run / "config.json"));
+  const auto configuration = parse_json<nlohmann::json>(read_file(folder_of_run / "config.json"));
   const auto texts = configuration["model"]["rdt"]["instructions"].get<std::vector<std::string>>();
   EXPECT_EQ(texts.size(), 2u);
   EXPECT_NE(std::find(texts.begin(), texts.end(), "öffne die Tür"), texts.end());
@@ -127,7 +127,7 @@ TEST_F(TrainRdt, TheOutputFolderShowsLogAndCheckpointsOfItsNewestRun) {
                                                 "--checkpoints_total_limit=2", std::string("--seed=") + seed});
     ASSERT_EQ(trained.code, 0) << trained.output();
     EXPECT_NE(read_file(out / "training.log").find("effective batch"), std::string::npos);
-    EXPECT_EQ(parse_json(read_file(out / "config.json"))["train"]["seed"].dump(), seed);
+    EXPECT_EQ(json_text(parse_json<nlohmann::json>(read_file(out / "config.json"))["train"]["seed"]), seed);
     EXPECT_TRUE(fs::exists(out / "checkpoint-3" / "model.safetensors"));
     EXPECT_FALSE(fs::is_symlink(out / "checkpoint-1")) << "it is removed, so is its link";
   }
@@ -162,7 +162,7 @@ TEST_F(TrainRdt, TheEstimateHasTheHoursOfUsualLengthsOnOneAndTwoDevices) {
     EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
   const Outcome outcome = train("out", {"--json"}, {"estimate"});
   ASSERT_EQ(outcome.code, 0) << outcome.output();
-  const auto on = parse_json(outcome.out)["on"];
+  const auto on = parse_json<nlohmann::json>(outcome.out)["on"];
   for (const auto& devices : on) {
     const double step = devices["step_s"].get<double>();
     const int n = devices["devices"].get<int>();

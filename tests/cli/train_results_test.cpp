@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -88,7 +88,7 @@ TEST_F(TrainResults, SettingsAreLoggedAndWarningsArePrintedTooAndFiguresNeedNoCh
   // What fits a screen of 24 lines: derived settings are in the files.
   EXPECT_FALSE(contains(outcome.err, "model.inputs=3")) << outcome.err;
   EXPECT_LT(lines_of(outcome.err.substr(0, outcome.err.find("\ntrain "))).size(), 20u) << outcome.err;
-  EXPECT_TRUE(parse_json(read_file(folder / "test_metrics.json")).contains("data_units"));
+  EXPECT_TRUE(parse_json<nlohmann::json>(read_file(folder / "test_metrics.json")).contains("data_units"));
   EXPECT_TRUE(contains(read_file(folder / "test_metrics.txt"), "target"));
   EXPECT_FALSE(fs::exists(folder / "charts"));
   EXPECT_FALSE(contains(outcome.err, "charts   ")) << outcome.err;
@@ -131,7 +131,7 @@ TEST_F(TrainResults, TheValidationLossDoesNotDependOnTheNumberOfRanks) {
     const Outcome outcome = run(launch(words), {{"OMP_NUM_THREADS", "1"}});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     for (const std::string& line : lines_of(read_file(latest(name) / "metrics.jsonl"))) {
-      const auto json = parse_json(line);
+      const auto json = parse_json<nlohmann::json>(line);
       if (json.contains("validation/loss")) return json.at("validation/loss").get<double>();
     }
     return std::nan("");
@@ -148,7 +148,7 @@ TEST_F(TrainResults, ASavedConfigurationServesOtherDataWithOtherColumns) {
   const Outcome other = start({"train", "regressor", config, four, "name=four"});
   ASSERT_EQ(other.code, 0) << other.err;
   EXPECT_TRUE(contains(other.err, "model.inputs is 4 as the data has it, not 3")) << other.err;
-  EXPECT_EQ(parse_json(read_file(latest("four") / "config.json")).at("model").at("inputs"), 4);
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(latest("four") / "config.json")).at("model").at("inputs"), 4);
   const Outcome wrong = start({"train", "regressor", config, four, "name=wrong", "model.inputs=3"});
   EXPECT_EQ(wrong.code, 1);
   EXPECT_TRUE(contains(wrong.err, "model.inputs=3 contradicts the data")) << wrong.err;

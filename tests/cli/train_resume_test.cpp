@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/process.h"
 
 namespace cohort::testing {
@@ -61,7 +61,7 @@ class TrainResume : public ::testing::Test {
     return all;
   }
   static std::int64_t step_of(const fs::path& checkpoint) {
-    return parse_json(read_file(checkpoint / "trainer_state.json")).at("step").get<std::int64_t>();
+    return parse_json<nlohmann::json>(read_file(checkpoint / "trainer_state.json")).at("step").get<std::int64_t>();
   }
 
   TemporaryFolder folder_;

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/training.h"
-#include "core/json.h"
+#include "core/json_text.h"
 
 namespace cohort::testing {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 nlohmann::json last_metrics(const fs::path& run, const std::string& name) {
   nlohmann::json last;
   for (const std::string& line : lines_of(text_of(run / "metrics.jsonl")))
-    if (const auto json = parse_json(line); json.contains(name)) last = json;
+    if (const auto json = parse_json<nlohmann::json>(line); json.contains(name)) last = json;
   return last;
 }
 
@@ -23,12 +23,12 @@ TEST(CliWatch, TopShowsBothRanksOfATrainingThatRuns) {
   nlohmann::json ranks;
   const auto see_both = [&] {
     ranks = nlohmann::json::array();
-    const auto all = parse_json(run({cohort_path(), "top", "--json"}).out);
+    const auto all = parse_json<nlohmann::json>(run({cohort_path(), "top", "--json"}).out);
     for (const auto& rank : all["ranks"])
       if (rank["run"] == fs::canonical(run_folder).string() && rank["step"] > 20) ranks.push_back(rank);
     return ranks.size() == 2;
   };
-  ASSERT_TRUE(eventually(see_both)) << ranks.dump(2);
+  ASSERT_TRUE(eventually(see_both)) << json_text(ranks, 2);
   for (int i = 0; i < 2; ++i) {
     const auto& rank = ranks[static_cast<std::size_t>(i)];
     EXPECT_EQ(rank["rank"], i);
@@ -49,7 +49,9 @@ TEST(CliWatch, TopShowsBothRanksOfATrainingThatRuns) {
   job.send(SIGTERM);
   job.wait();
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(parse_json(text_of(run_folder / "ranks" / ("rank_" + std::to_string(i) + ".json")))["state"], "stopped");
+    EXPECT_EQ(
+        parse_json<nlohmann::json>(text_of(run_folder / "ranks" / ("rank_" + std::to_string(i) + ".json")))["state"],
+        "stopped");
 }
 
 TEST(CliWatch, MetricsAndReportSayHowAStepIsSpentAndHowRanksCompare) {
@@ -73,7 +75,7 @@ TEST(CliWatch, MetricsAndReportSayHowAStepIsSpentAndHowRanksCompare) {
   EXPECT_TRUE(contains(report, "communication"));
   for (const char* rank : {"rank 0", "rank 1", "balance"}) EXPECT_TRUE(contains(report, rank)) << rank;
   EXPECT_TRUE(contains(report, "480 samples; a step computes"));
-  EXPECT_EQ(parse_json(text_of(folder / "ranks/rank_1.json"))["state"], "finished");
+  EXPECT_EQ(parse_json<nlohmann::json>(text_of(folder / "ranks/rank_1.json"))["state"], "finished");
 }
 
 TEST(CliWatch, ThroughGlooTheExchangesAreToldApartFromComputing) {
@@ -85,7 +87,7 @@ TEST(CliWatch, ThroughGlooTheExchangesAreToldApartFromComputing) {
               Training::variables());
   const fs::path latest = training.outputs() / "gloo" / "latest";
   const auto status = [&](int rank) {
-    return parse_json(text_of(latest / "ranks" / ("rank_" + std::to_string(rank) + ".json")));
+    return parse_json<nlohmann::json>(text_of(latest / "ranks" / ("rank_" + std::to_string(rank) + ".json")));
   };
   const auto exchanges = [&](int rank) {
     const auto found = status(rank);
@@ -96,11 +98,11 @@ TEST(CliWatch, ThroughGlooTheExchangesAreToldApartFromComputing) {
   job.send(SIGTERM);
   job.wait();
   for (const auto& rank : {first, second})
-    EXPECT_LT(rank["exchange_s"].get<double>(), rank["step_s"].get<double>()) << rank.dump();
+    EXPECT_LT(rank["exchange_s"].get<double>(), rank["step_s"].get<double>()) << json_text(rank);
   const fs::path folder = fs::canonical(latest);
   double exchange = 0, whole = 0;
   for (const std::string& line : lines_of(text_of(folder / "metrics.jsonl")))
-    if (const auto json = parse_json(line); json.contains("speed/exchange_s")) {
+    if (const auto json = parse_json<nlohmann::json>(line); json.contains("speed/exchange_s")) {
       exchange += json["speed/exchange_s"].get<double>();
       whole += 1 / json["speed/steps_per_s"].get<double>();
     }
@@ -138,7 +140,7 @@ TEST(CliDoctorMeasures, LoaderAloneAndStepAloneOfARunAndOfAConfiguration) {
     more.insert(more.begin(), {cohort_path(), "doctor", "--measure", "--json"});
     const Outcome outcome = run(more, Training::variables());
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
-    return parse_json(outcome.out);
+    return parse_json<nlohmann::json>(outcome.out);
   };
   for (const auto& words :
        {std::vector<std::string>{folder.string()}, {"--config=" + config, "model.hidden=1024", "model.d_ff=1024"}}) {
@@ -153,7 +155,7 @@ TEST(CliDoctorMeasures, LoaderAloneAndStepAloneOfARunAndOfAConfiguration) {
     EXPECT_GT(loader, 0);
     EXPECT_GT(step, 0);
     EXPECT_EQ(findings_of(examined, "measured-loader").size(), loader > 0 && 1 - step / loader > 0.1 ? 1u : 0u)
-        << examined.dump(2);
+        << json_text(examined, 2);
     EXPECT_GT(examined["measured"]["disk_write_bytes_per_s"].get<double>(), 0);
   }
   EXPECT_EQ(training.runs("parts").size(), 1u) << "nothing is written";
@@ -188,7 +190,7 @@ TEST(CliDoctorMeasures, WhatCannotBeMeasuredIsLeftOutOfARunAndRefusedWhereItIsNa
   }
   fs::remove(training.path() / "table.csv");
   const Outcome outcome = doctor({"--measure", "--json", folder});
-  const auto examined = parse_json(outcome.out);
+  const auto examined = parse_json<nlohmann::json>(outcome.out);
   EXPECT_TRUE(contains(examined["left_out"]["measured-loader"].get<std::string>(), "table.csv")) << outcome.out;
   EXPECT_FALSE(examined["measured"].contains("training"));
   EXPECT_GT(examined["measured"]["disk_write_bytes_per_s"].get<double>(), 0) << "the disk is measured all the same";

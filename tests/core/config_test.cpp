@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 
 namespace cohort::config {
@@ -65,8 +66,8 @@ TEST(Config, TextsOfAnyBytesSurviveTheirJson) {
   fields.apply_override("columns=\xB7\xE7,温度");
   EXPECT_EQ(s.name, "load\xE9.csv");
   EXPECT_EQ(s.columns, (std::vector<std::string>{"\xB7\xE7", "温度"}));
-  const std::string text = fields.to_json().dump();  // throws over what is no UTF-8
-  others.apply_json(Json::parse(text), "config.json");
+  const std::string text = json_text(fields.to_json());  // throws over what is no UTF-8
+  others.apply_json(parse_json<Json>(text), "config.json");
   EXPECT_EQ(again.name, s.name);
   EXPECT_EQ(again.columns, s.columns);
   try {

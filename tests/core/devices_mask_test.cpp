@@ -6,7 +6,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/command.h"
 
 namespace cohort {
@@ -37,7 +37,7 @@ TEST(DeviceMaskAgainstTorch, ReadsEveryTextAsPyTorchDoes) {
   const char* python = std::getenv("COHORT_PYTHON");
   ASSERT_NE(python, nullptr);
   nlohmann::json texts = kMasks;
-  setenv("COHORT_MASKS", texts.dump().c_str(), 1);
+  setenv("COHORT_MASKS", json_text(texts).c_str(), 1);
   const std::string script =
       "import json,os\nfrom torch.cuda import _parse_visible_devices as p\nout=[]\n"
       "for t in json.loads(os.environ['COHORT_MASKS']):\n os.environ['CUDA_VISIBLE_DEVICES']=t\n"
@@ -45,7 +45,7 @@ TEST(DeviceMaskAgainstTorch, ReadsEveryTextAsPyTorchDoes) {
   const std::string command = format("'{}' -c \"{}\"", python, script);
   const test::CommandOutcome outcome = test::run_command("(" + command + " 2>/dev/null)");
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  const auto expected = parse_json(outcome.output);
+  const auto expected = parse_json<nlohmann::json>(outcome.output);
   ASSERT_EQ(expected.size(), kMasks.size());
   for (std::size_t i = 0; i < kMasks.size(); ++i)
     EXPECT_EQ(parse_mask(kMasks[i]).entries, expected[i].get<std::vector<std::string>>()) << "'" << kMasks[i] << "'";

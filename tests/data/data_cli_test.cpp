@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "data/fixture_folder.h"
 #include "support/command.h"
 
@@ -84,7 +84,7 @@ TEST(DataCli, StatsPrintTheReferencesLayout) {
                  "--filter 'metadata_contains(episode_metadata/file_path, /success/)'",
                  fixture("arm").string()));
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  const auto json = parse_json(outcome.output);
+  const auto json = parse_json<nlohmann::json>(outcome.output);
   EXPECT_EQ(json["action"]["mean"].size(), 9u);
   EXPECT_EQ(json["num_trajectories"], 4);
   for (const char* name : {"mean", "std", "max", "min"}) EXPECT_TRUE(json["action"].contains(name));

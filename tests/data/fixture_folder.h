@@ -8,7 +8,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
-#include "core/json.h"
+#include "core/json_text.h"
 
 namespace cohort::data {
 
@@ -17,7 +17,7 @@ inline std::filesystem::path fixture(const std::string& name) {
 }
 
 inline nlohmann::json fixture_json(const std::string& name) {
-  return parse_json(read_file(fixture(name)));
+  return parse_json<nlohmann::json>(read_file(fixture(name)));
 }
 
 /// An empty folder that goes away with the object.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/format.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "data/convert.h"
 #include "data/expect_error.h"
 #include "data/lerobot_fixture.h"
@@ -25,7 +25,7 @@ TEST(LeRobotTables, EveryColumnIsWhatPyarrowReads) {
   SKIP_WITHOUT_LEROBOT();
   for (const char* file : {"file-000.parquet", "file-001.parquet"}) {
     const auto path = fixture("lerobot/v3/data/chunk-000") / file;
-    const auto expected = parse_json(run_tables("print '" + path.string() + "'"));
+    const auto expected = parse_json<nlohmann::json>(run_tables("print '" + path.string() + "'"));
     const auto table = open_parquet(path);
     int compared = 0;
     for (std::size_t c = 0; c < table->columns().size(); ++c) {

@@ -142,7 +142,7 @@ TEST(LeRobotWriter, NamesOfJointsGoFromSetToSet) {
   replace_in(folder.path() / "a" / "meta" / "info.json", "\"names\": [", "\"names\": {\"motors\": [");
   replace_in(folder.path() / "a" / "meta" / "info.json", "\"knee\"\n            ]", "\"knee\"\n            ]}");
   convert_episodes(*open_episodes(folder.path() / "a"), folder.path() / "b", to_lerobot("image"));
-  const auto info = parse_json(read_file(folder.path() / "b" / "meta" / "info.json"));
+  const auto info = parse_json<nlohmann::json>(read_file(folder.path() / "b" / "meta" / "info.json"));
   EXPECT_EQ(info["features"]["action"]["names"], nlohmann::json({"hip", "knee"}));
   EXPECT_EQ(info["robot_type"], "leg");
   EXPECT_EQ(info["fps"], 50);

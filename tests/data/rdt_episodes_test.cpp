@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/images/codec.h"
@@ -21,7 +21,7 @@ namespace {
 
 TEST(RdtEpisodes, PicturesNumbersAndInstructionsAreRead) {
   const auto source = open_episodes(fixture("rdt").string(), {});
-  const auto expected = parse_json(read_file(fixture("rdt_expected.json")));
+  const auto expected = parse_json<nlohmann::json>(read_file(fixture("rdt_expected.json")));
   ASSERT_EQ(source->size(), 2);
   const std::size_t high = source->field_index("observations/images/cam_high"),
                     wrist = source->field_index("observations/images/cam_right_wrist"),
@@ -62,7 +62,7 @@ TEST(RdtEpisodes, BecomeWindowsWithTheGrippersRescaled) {
   EXPECT_EQ(windows.size(), 13);
   EXPECT_EQ(windows.instructions(), std::vector<std::string>{"hand over the pan"});
   const Sample sample(windows, 12, 0);
-  const auto expected = parse_json(read_file(fixture("rdt_expected.json")));
+  const auto expected = parse_json<nlohmann::json>(read_file(fixture("rdt_expected.json")));
   const auto proprio = sample.floats("proprio");
   EXPECT_FLOAT_EQ(proprio[13], 0.5f * expected[1].at("qpos")[6].get<float>()) << "the newest frame's gripper";
 }
@@ -77,8 +77,9 @@ TEST(RdtEpisodes, PicturesOfOpenCvGetTheirRedAndBlueBack) {
   settings.image_transforms = {"resize(10, 14)"};
   settings.observation_steps = 1;
   settings.statistics_cache = settings.index_cache = "never";
-  const auto stored =
-      parse_json(read_file(fixture("rdt_expected.json")))[1].at("last").get<std::vector<std::uint8_t>>();
+  const auto stored = parse_json<nlohmann::json>(read_file(fixture("rdt_expected.json")))[1]
+                          .at("last")
+                          .get<std::vector<std::uint8_t>>();
   for (const char* colours : {"rgb", "bgr"}) {
     SCOPED_TRACE(colours);
     settings.image_colours = colours;
@@ -97,7 +98,7 @@ TEST(RdtEpisodes, PicturesOfOpenCvGetTheirRedAndBlueBack) {
   EXPECT_NE(message_of([&] { RobotWindows{settings}; }).find("image_colours is rgb or bgr, not 'grb'"),
             std::string::npos);
   // The reference's own data are such.
-  const auto agilex = parse_json(read_file(COHORT_SOURCE_DIR "/configs/rdt_agilex.json"));
+  const auto agilex = parse_json<nlohmann::json>(read_file(COHORT_SOURCE_DIR "/configs/rdt_agilex.json"));
   EXPECT_EQ(agilex.at("data").at("image_colours"), "bgr");
 }
 

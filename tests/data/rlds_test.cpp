@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json_text.h"
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
 #include "data/images/codec.h"
@@ -249,9 +250,9 @@ TEST(Rlds, AnEmptySplitIsAFaultForWhoAsksForItOnly) {
   const auto set = folder.path() / "arm";
   fs::copy(fixture("arm"), set, fs::copy_options::recursive);
   const auto info = set / "1.0.0/dataset_info.json";
-  auto json = parse_json(read_file(info));
+  auto json = parse_json<nlohmann::json>(read_file(info));
   json["splits"].push_back({{"name", "val"}, {"numBytes", "0"}});
-  write_file_atomically(info, json.dump());
+  write_file_atomically(info, json_text(json));
   EXPECT_EQ(RldsEpisodes(set).size(), 5);
   EXPECT_EQ(RldsEpisodes(set, {.split = "all"}).size(), 5);
   EXPECT_ERROR(RldsEpisodes(set, {.split = "val"}), "the split 'val' of the data set arm is empty");
@@ -470,7 +471,7 @@ TEST(Rlds, TheDroidSampleHasTheSumsThatTensorflowDatasetsFound) {
   const char* shared = std::getenv("COHORT_SHARED");
   const fs::path sample = shared ? fs::path(shared) / "data" / "rlds_droid_sample" : fs::path();
   if (!shared || !fs::exists(sample)) GTEST_SKIP() << "COHORT_SHARED names no folder with data/rlds_droid_sample";
-  const Json expected = Json::parse(read_file(sample / "expected.json")).at("episodes");
+  const Json expected = parse_json<Json>(read_file(sample / "expected.json")).at("episodes");
   const RldsEpisodes episodes(sample);
   ASSERT_EQ(static_cast<std::size_t>(episodes.size()), expected.size());
   for (std::int64_t e = 0; e < episodes.size(); ++e) {

@@ -13,7 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "data/allocation_count.h"
 #include "data/expect_error.h"
 #include "data/fixture_folder.h"
@@ -356,9 +356,9 @@ TEST(RobotStatistics, EqualNumpysAndComeFromTheCacheTheSecondTime) {
       compute_statistics(episodes, all, action, none, folder.path(), {.cache = cache.string()});
   const fs::path file = cache / ("dataset_statistics_" + first.hash + ".json");
   ASSERT_TRUE(fs::exists(file));
-  auto changed = parse_ordered_json(read_file(file));
+  auto changed = parse_json<nlohmann::ordered_json>(read_file(file));
   changed["action"]["mean"][0] = 123.0;
-  write_file_atomically(file, changed.dump());
+  write_file_atomically(file, json_text(changed));
   EXPECT_EQ(compute_statistics(episodes, all, action, none, folder.path(), {.cache = cache.string()}).action.mean[0],
             123.0)
       << "the cache is used";
@@ -386,7 +386,7 @@ TEST(RobotWindows, ValuesThatAreNotFiniteAreNamedThoughStatisticsAreGiven) {
   settings.paths = {write_toy_set(folder.path() / "faulty", faulty, {{"action", 1}}).string()};
   EXPECT_ERROR(RobotWindows{settings}, "the field action holds nan in step 2");
   const fs::path file = folder.path() / "statistics.json";
-  write_file_atomically(file, to_json(train.statistics(0)).dump());
+  write_file_atomically(file, json_text(to_json(train.statistics(0))));
   settings.given_statistics.clear();
   settings.statistics = file.string();
   EXPECT_ERROR(RobotWindows{settings}, "leave such episodes out with the filter finite(action)");

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "data/sampler.h"
 #include "support/python.h"
 
@@ -16,7 +16,7 @@ TEST(DistributedSampler, IndexListsEqualPyTorchs) {
   const std::string& text = reference.output;
   int cases = 0;
   for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const auto line = parse_json(std::string_view(text).substr(begin, end - begin));
+    const auto line = parse_json<nlohmann::json>(std::string_view(text).substr(begin, end - begin));
     if (line.contains("randperm")) {
       EXPECT_EQ(torch_randperm(50000, 12345), line["randperm"].get<std::vector<std::int64_t>>());
       continue;
@@ -29,7 +29,7 @@ TEST(DistributedSampler, IndexListsEqualPyTorchs) {
                                                    .seed = line["seed"]});
       const auto& expected = line["ranks"][static_cast<std::size_t>(rank)];
       EXPECT_EQ(sampler.size(), expected[0].get<std::int64_t>());
-      EXPECT_EQ(sampler.share(line["epoch"]).indices, expected[1].get<std::vector<std::int64_t>>()) << line.dump();
+      EXPECT_EQ(sampler.share(line["epoch"]).indices, expected[1].get<std::vector<std::int64_t>>()) << json_text(line);
       ++cases;
     }
   }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "data/fixture_folder.h"
 #include "data/images/image_pipeline.h"
 #include "data/rlds/rlds_episodes.h"
@@ -136,8 +136,8 @@ TEST_F(TrajectoryParity, StatisticsAreThoseOfGetDatasetStatistics) {
   const RldsEpisodes source(home_);
   const ComponentVector action({"action"}, source, "actions"), proprio({"state"}, source, "proprio");
   const RobotStatistics found = compute_statistics(source, {0, 1, 2, 3}, action, proprio, home_, {.cache = "never"});
-  const RobotStatistics wanted =
-      statistics_from_json(parse_ordered_json(expected_["quantile_statistics"].dump()), "octo's statistics");
+  const RobotStatistics wanted = statistics_from_json(
+      parse_json<nlohmann::ordered_json>(json_text(expected_["quantile_statistics"])), "octo's statistics");
   EXPECT_EQ(found.transitions, wanted.transitions);
   EXPECT_EQ(found.trajectories, wanted.trajectories);
   for (const auto& [ours, theirs] : {std::pair{found.action, wanted.action}, std::pair{found.proprio, wanted.proprio}})
@@ -154,8 +154,10 @@ TEST_F(TrajectoryParity, StatisticsAreThoseOfGetDatasetStatistics) {
 TEST_F(TrajectoryParity, MaskedNormalisationIsThatOfNormalizeActionAndProprio) {
   const auto mask = expected_["mask"].get<std::vector<bool>>();
   for (const std::string name : {"normal", "bounds", "quantiles"}) {
-    const RobotStatistics statistics = statistics_from_json(
-        parse_ordered_json(expected_[name == "quantiles" ? "quantile_statistics" : "statistics"].dump()), name);
+    const RobotStatistics statistics =
+        statistics_from_json(parse_json<nlohmann::ordered_json>(
+                                 json_text(expected_[name == "quantiles" ? "quantile_statistics" : "statistics"])),
+                             name);
     std::vector<std::string> kinds;
     for (const bool normalised : mask) kinds.push_back(normalised ? name : "none");
     const std::vector<std::int64_t> ones(mask.size(), 1), whole{3};

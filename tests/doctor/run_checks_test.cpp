@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "doctor/disk_speed.h"
 #include "doctor/examination.h"
 #include "doctor/training_speed.h"

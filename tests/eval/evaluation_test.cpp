@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "eval/episode_video.h"
 #include "eval/video_files.h"
 #include "render/video.h"
@@ -62,7 +63,7 @@ TEST(VideoFiles, OnlyWhatATableListsUnderAnEvaluationsNameBelowItsFolderBelongsT
     nlohmann::json videos = nlohmann::json::array();
     for (const std::string& file : files)
       videos.push_back({{"policy", "a"}, {"seed", 3}, {"success", true}, {"file", file}});
-    write_file_atomically(table, nlohmann::json{{"videos", videos}}.dump());
+    write_file_atomically(table, json_text(nlohmann::json{{"videos", videos}}));
   };
   EXPECT_TRUE(videos_of_table(table).empty());
   for (const char* file : {"out/videos/a_seed-3_success.mp4", "out/videos/mine.mp4", "a_seed-3_success.mp4"})

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/json_text.h"
 #include "launch/elastic_state.h"
 #include "launch/signed_message.h"
 
@@ -56,12 +57,12 @@ class RendezvousClient {
   }
   void send_raw(const std::string& bytes) { (void)!::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
   void open(const std::string& secret) {
-    const nlohmann::json hello = nlohmann::json::parse(frame_text());
+    const nlohmann::json hello = parse_json<nlohmann::json>(frame_text());
     signer_ = std::make_unique<Signer>(secret, hello.at("challenge").get<std::string>() + "abcdef", false);
   }
   void say(nlohmann::json message) {
     message["nonce"] = "abcdef";
-    say_text(message.dump());
+    say_text(json_text(message));
   }
   /// Signed, whatever it is.
   void say_text(const std::string& text) { send_raw(signer_->sign(text)); }
@@ -69,7 +70,7 @@ class RendezvousClient {
     for (;;) {
       const std::string payload = frame_text();
       if (payload.empty()) return nlohmann::json();
-      nlohmann::json message = nlohmann::json::parse(signer_->verify(payload));
+      nlohmann::json message = parse_json<nlohmann::json>(signer_->verify(payload));
       if (message["is"] != "beat") return message;
     }
   }

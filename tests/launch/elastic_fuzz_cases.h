@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/json_text.h"
 #include "core/philox.h"
 #include "launch/elastic_client.h"
 #include "launch/signed_message.h"
@@ -156,7 +157,7 @@ inline std::string hostile(FuzzDraws& draw, const std::vector<FuzzJson>& kinds) 
         message[key] = hostile_value(draw);
     }
   }
-  std::string text = message.dump(-1, ' ', false, FuzzJson::error_handler_t::replace);
+  std::string text = json_text(message, -1, BadUtf8::kReplaced);
   switch (draw.below(8)) {
     case 0:
       text[draw.below(text.size())] = static_cast<char>(draw.below(256));
@@ -210,7 +211,7 @@ class HandServer {
         join = frames.next();
       }
       if (join) {
-        const auto nonce = FuzzJson::parse(join->substr(64))["nonce"].get<std::string>();
+        const auto nonce = parse_json<FuzzJson>(join->substr(64))["nonce"].get<std::string>();
         Signer signer(kJobSecret, "challenge" + nonce, true);
         for (const std::string& text : texts) send(signer.sign(text));
       }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "launch/elastic_client.h"
 #include "launch/elastic_fuzz_cases.h"
 #include "launch/elastic_messages.h"
@@ -30,7 +31,7 @@ TEST(ElasticFuzz, WhatIsReadFromAMessageFitsOrIsAnError) {
       for (const auto& [name, value] : told.items()) {
         if (name != "why") continue;
         for (const char c : value.get<std::string>())
-          EXPECT_TRUE(static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t') << told.dump();
+          EXPECT_TRUE(static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t') << json_text(told);
       }
       if (told["is"] == "round") {
         EXPECT_LT(told["first_rank"].get<int>(), told["world_size"].get<int>());
@@ -143,7 +144,7 @@ TEST(ElasticFuzz, SignedNonsenseOfAServerIsFollowedOrAnError) {
     HandServer server;
     std::vector<std::string> texts{R"({"is":"joined"})"};
     for (std::size_t i = 1 + draw.below(8); i > 0; --i)
-      texts.push_back(draw.once_in(3) ? hostile(draw, said_by_servers()) : draw.of(said_by_servers()).dump());
+      texts.push_back(draw.once_in(3) ? hostile(draw, said_by_servers()) : json_text(draw.of(said_by_servers())));
     server.serve(kHello, texts);
     const std::string secret_before = std::getenv("COHORT_JOB_SECRET") ? std::getenv("COHORT_JOB_SECRET") : "";
     ::setenv("COHORT_JOB_SECRET", kJobSecret, 1);
@@ -181,9 +182,9 @@ TEST(ElasticFuzz, AnyHelloAndAnyFirstAnswerIsALinkOrAReason) {
   for_many(60, [](std::uint64_t number) {
     FuzzDraws draw(number);
     HandServer server;
-    FuzzJson hello = FuzzJson::parse(kHello);
+    FuzzJson hello = parse_json<FuzzJson>(kHello);
     if (draw.once_in(2)) hello[draw.once_in(2) ? "hello" : "challenge"] = hostile_value(draw);
-    std::string text = hello.dump(-1, ' ', false, FuzzJson::error_handler_t::replace);
+    std::string text = json_text(hello, -1, BadUtf8::kReplaced);
     if (draw.once_in(3)) text[draw.below(text.size())] = static_cast<char>(draw.below(256));
     server.serve(text.substr(0, kMostBytes), {hostile(draw, said_by_servers())});
     ElasticLink::Absence absence;

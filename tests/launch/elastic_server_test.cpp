@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "core/json_text.h"
 #include "launch/elastic_client.h"
 #include "support/process.h"
 
@@ -101,7 +102,7 @@ TEST(ElasticServer, TheStateOfVeryManyNodesFitsIntoAMessage) {
   for (int i = 0; i < kNodes; ++i) state.join("node" + std::to_string(i) + std::string(100, 'n'), "host", 8, 0);
   const std::string text = state.to_json(1);
   EXPECT_LT(text.size(), kMostBytes - 1000);
-  const auto json = ServerJson::parse(text);
+  const auto json = parse_json<ServerJson>(text);
   EXPECT_EQ(json["world_size"], 8 * kNodes);
   EXPECT_EQ(json["nodes"].size() + json["nodes_left_out"].get<std::size_t>(), static_cast<std::size_t>(kNodes));
 }

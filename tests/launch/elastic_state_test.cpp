@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json_text.h"
 #include "launch/elastic_client.h"
 
 namespace cohort::launch {
@@ -117,7 +118,7 @@ TEST(ElasticState, TheHostOfTheStoreIsNodeZeroWhoeverComesFirst) {
   EXPECT_EQ(state.phase(), ElasticPhase::kRunning);
   EXPECT_EQ(state.number_of("host"), 0);
   EXPECT_EQ(state.first_rank("a"), 1);
-  const nlohmann::json json = nlohmann::json::parse(state.to_json(15));
+  const nlohmann::json json = parse_json<nlohmann::json>(state.to_json(15));
   EXPECT_EQ(json["phase"], "running");
   EXPECT_EQ(json["nodes"][0]["id"], "host");
 }
@@ -385,7 +386,7 @@ TEST(ElasticState, RandomEventsKeepItSound) {
       EXPECT_TRUE(state.phase() != ElasticPhase::kRunning || !state.nodes().empty());
       EXPECT_TRUE(!state.recovering() || state.phase() == ElasticPhase::kRunning);
       EXPECT_LE(state.restarts(), 3);
-      if (event % 20 == 0) EXPECT_FALSE(nlohmann::json::parse(state.to_json(now)).empty());
+      if (event % 20 == 0) EXPECT_FALSE(parse_json<nlohmann::json>(state.to_json(now)).empty());
     }
   }
 }

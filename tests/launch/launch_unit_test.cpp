@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "launch/error_file.h"
 #include "launch/oom.h"
@@ -60,7 +60,7 @@ TEST(ErrorFile, OursIsReadBackAndTheFirstErrorStays) {
   unsetenv("RANK");
   EXPECT_TRUE(contains(read_error_file(path)->message, "data.csv, row 7"));
   EXPECT_FALSE(read_error_file(path)->host.empty());
-  EXPECT_EQ(parse_json(read_file(path))["rank"], "1");
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(path))["rank"], "1");
 }
 
 TEST(ErrorFile, WithoutTheVariableOrTheFolderNothingHappens) {

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
-#include "core/json.h"
+#include "core/json_text.h"
 
 namespace cohort::models {
 
@@ -29,7 +29,7 @@ Fixture read_safetensors(const std::string& path) {
   const std::string file = read_file(path);
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
-  const auto header = parse_ordered_json(file.substr(sizeof header_bytes, header_bytes));
+  const auto header = parse_json<nlohmann::ordered_json>(file.substr(sizeof header_bytes, header_bytes));
   const char* data = file.data() + sizeof header_bytes + header_bytes;
   Fixture fixture;
   for (const auto& [name, entry] : header.items()) {

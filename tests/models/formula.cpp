@@ -7,7 +7,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 
 namespace cohort::models {
@@ -53,7 +53,8 @@ void fill(torch::nn::Module& module) {
 }
 
 nlohmann::ordered_json read_facts(const std::string& name) {
-  return parse_ordered_json(read_file(format(COHORT_SOURCE_DIR "/tests/models/fixtures/diffusion/{}.json", name)));
+  return parse_json<nlohmann::ordered_json>(
+      read_file(format(COHORT_SOURCE_DIR "/tests/models/fixtures/diffusion/{}.json", name)));
 }
 
 at::Tensor tensor_of(const nlohmann::ordered_json& numbers) {

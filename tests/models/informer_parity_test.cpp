@@ -6,7 +6,7 @@
 #include <torch/utils.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "models/fixture.h"
 #include "models/informer/informer.h"
 #include "models/informer/key_sampling.h"
@@ -36,7 +36,7 @@ struct Case {
   InformerInput input;
 
   explicit Case(const std::string& name) : fixture(read_fixture(name)) {
-    settings = settings_of(parse_ordered_json(fixture.metadata.at("settings").get<std::string>()));
+    settings = settings_of(parse_json<nlohmann::ordered_json>(fixture.metadata.at("settings").get<std::string>()));
     model = make_informer(settings, 1);
     load_state(*model, fixture.under("weight."));
     input = {fixture.at("input.x_enc"), fixture.at("input.x_mark_enc"), fixture.at("input.x_dec"),
@@ -115,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(Reference, InformerParity,
                          [](const auto& param) { return param.param; });
 
 TEST(InformerParameters, FullSizeModelsHaveTheReferencesNamesShapesOrderAndCount) {
-  const auto reference =
-      parse_ordered_json(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/models/fixtures/reference_models.json"));
+  const auto reference = parse_json<nlohmann::ordered_json>(
+      read_file(std::string(COHORT_SOURCE_DIR) + "/tests/models/fixtures/reference_models.json"));
   EXPECT_EQ(reference.at("default_multivariate").at("parameters"), 11330055);
   for (const auto& [name, expected] : reference.items()) {
     const auto model = make_informer(settings_of(expected.at("settings")), 1);

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "models/cuda/dropout.h"
 #include "models/dropout.h"
 #include "models/fixture.h"
@@ -66,7 +66,7 @@ TEST_F(InformerOnGpu, GivesTheReferencesOutputLossAndGradients) {
     InformerSettings settings;
     config::Fields fields;
     describe(fields, settings);
-    fields.apply_json(parse_ordered_json(fixture.metadata.at("settings").get<std::string>()), name);
+    fields.apply_json(parse_json<nlohmann::ordered_json>(fixture.metadata.at("settings").get<std::string>()), name);
     const auto model = make_informer(settings, 1);
     load_state(*model, fixture.under("weight."));
     model->to(device_);

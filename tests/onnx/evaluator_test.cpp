@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "onnx/networks.h"
 #include "onnx/operators.h"
@@ -35,7 +36,7 @@ Tensor tensor_of(const nlohmann::json& json) {
 }
 
 nlohmann::json fixture_cases(const std::string& file) {
-  return nlohmann::json::parse(read_file(COHORT_SOURCE_DIR "/tests/onnx/" + file)).at("cases");
+  return parse_json<nlohmann::json>(read_file(COHORT_SOURCE_DIR "/tests/onnx/" + file)).at("cases");
 }
 
 void expect_near(const Tensor& got, const Tensor& expected, const std::string& name) {

@@ -11,7 +11,7 @@
 #include <torch/types.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "support/fresh_folder.h"
 #include "weights/safetensors.h"
@@ -36,16 +36,16 @@ fs::path t5_copy(const std::string& name) {
 }
 
 void change_config(const fs::path& folder, const std::string& key, const nlohmann::json& value) {
-  nlohmann::json config = parse_json(read_file(folder / "config.json"));
+  nlohmann::json config = parse_json<nlohmann::json>(read_file(folder / "config.json"));
   config[key] = value;
-  write_file_atomically(folder / "config.json", config.dump());
+  write_file_atomically(folder / "config.json", json_text(config));
 }
 
 /// Largest difference of the first four texts from transformers' states.
 double difference_of(const fs::path& folder, at::ScalarType type) {
   TextEncoder encoder({.model = folder.string(), .type = type});
   encoder.load();
-  const auto facts = parse_json(read_file(kSmallT5 / "expected.json"));
+  const auto facts = parse_json<nlohmann::json>(read_file(kSmallT5 / "expected.json"));
   double largest = 0;
   for (std::size_t i = 0; i < facts.at("states").size(); ++i) {
     const at::Tensor own = encoder.embed(facts.at("texts")[i].at("text").get<std::string>());
@@ -88,7 +88,7 @@ TEST(TextEncoder, ReadsShardsOfTorchFilesAndTheHubsCache) {
   places["decoder.block.0.layer.0.layer_norm.weight"] = "pytorch_model-00002-of-00002.bin";
   for (int i = 0; i < 2; ++i)
     weights::write_torch_file(snapshot / format("pytorch_model-0000{}-of-00002.bin", i + 1), shards[i]);
-  write_file_atomically(snapshot / "pytorch_model.bin.index.json", nlohmann::json({{"weight_map", places}}).dump());
+  write_file_atomically(snapshot / "pytorch_model.bin.index.json", json_text(nlohmann::json({{"weight_map", places}})));
   const char* before = std::getenv("HF_HOME");
   const std::string kept = before != nullptr ? before : "";
   ::setenv("HF_HOME", home.c_str(), 1);

@@ -13,7 +13,7 @@
 
 #include "actor/policy_actor.h"
 #include "core/error.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/rlds/example.h"
@@ -108,7 +108,7 @@ TEST_F(TrainedPolicyTest, ActsAsTheNetworkWithTheAveragesOfTheCheckpointInUnitsO
   const auto network = models::make_diffusion_policy(settings, 1);
   weights::load_weights(*network, content.ema, {}, "ema");
   network->eval();
-  const auto statistics = parse_json(content.dataset_statistics);
+  const auto statistics = parse_json<nlohmann::json>(content.dataset_statistics);
   const auto bound = [&](const char* of, const char* which) {
     return torch::tensor(statistics.at(of).at(which).get<std::vector<double>>());
   };

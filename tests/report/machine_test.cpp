@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "test_folder.h"
 
 namespace cohort::report {
@@ -40,7 +40,7 @@ TEST_F(MachineTest, IsReadFromProcAndEtc) {
   for (const char* line : {"cores: 2, 1 usable\n", "memory: 64.0 GiB\n", "GPUs: 2 x NVIDIA H100 80GB HBM3\n",
                            "GPU driver: 580.65.06\n", "LibTorch: 2.11.0\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << " in " << text;
-  const auto json = parse_json(m.to_json());
+  const auto json = parse_json<nlohmann::json>(m.to_json());
   EXPECT_EQ(json["gpus"].size(), 2u);
   EXPECT_EQ(json["revision"], m.revision);
 }

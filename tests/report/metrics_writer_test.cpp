@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "file_size_limit.h"
 #include "report/metrics_history.h"
@@ -28,7 +28,7 @@ class MetricsWriterTest : public test::TestFolder {
   std::vector<nlohmann::json> lines() const {
     std::vector<nlohmann::json> found;
     std::ifstream in(file());
-    for (std::string line; std::getline(in, line);) found.push_back(parse_json(line));
+    for (std::string line; std::getline(in, line);) found.push_back(parse_json<nlohmann::json>(line));
     return found;
   }
 };

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/philox.h"
 
@@ -120,7 +120,7 @@ TEST(TestMetrics, AConstantTargetHasNoR2AndDoesNotSpoilTheOverallOne) {
   EXPECT_DOUBLE_EQ(metrics.targets[1].r2, 1 - 0.25 / 2);
   EXPECT_DOUBLE_EQ(metrics.overall.r2, metrics.targets[1].r2);
   EXPECT_NE(metrics.to_table().find("constant    constant"), std::string::npos) << metrics.to_table();
-  EXPECT_TRUE(parse_json(metrics.to_json())["targets"]["constant"]["r2"].is_null());
+  EXPECT_TRUE(parse_json<nlohmann::json>(metrics.to_json())["targets"]["constant"]["r2"].is_null());
 }
 
 TEST(TestMetrics, OneSampleHasErrorsButNoR2) {
@@ -138,7 +138,7 @@ TEST(TestMetrics, ANanPredictionIsNotHidden) {
   const TestMetrics metrics = sum.result();
   EXPECT_TRUE(std::isnan(metrics.overall.mse));
   EXPECT_NE(metrics.to_table().find("nan"), std::string::npos);
-  EXPECT_TRUE(parse_json(metrics.to_json())["overall"]["mse"].is_null());
+  EXPECT_TRUE(parse_json<nlohmann::json>(metrics.to_json())["overall"]["mse"].is_null());
 }
 
 TEST(TestMetrics, TheTableIsAlignedWhateverTheNames) {

@@ -12,6 +12,7 @@
 #include <torch/utils.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "onnx/evaluator.h"
 #include "rl/ppo_policy.h"
@@ -168,7 +169,7 @@ TEST(ExportOnnx, OnnxruntimeGivesWhatThePolicyGives) {
       json["steps"].push_back(std::move(row));
     }
     files.push_back((folder / (one.name + ".json")).string());
-    write_file_atomically(files.back(), json.dump());
+    write_file_atomically(files.back(), json_text(json));
   }
   const test::CommandOutcome outcome = test::run_python("rl/check_onnx.py", files);
   if (outcome.code == 3) GTEST_SKIP() << "needs the wheels onnx and onnxruntime: " << outcome.output;

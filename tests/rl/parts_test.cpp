@@ -10,7 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "rl/actor_critic.h"
 #include "rl/gaussian.h"

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "parallel/data_parallel.h"
 #include "rl/gaussian.h"
 #include "rl/ppo.h"
@@ -34,7 +35,7 @@ double farthest(const at::Tensor& a, const at::Tensor& b) {
 class RslRl : public ::testing::TestWithParam<const char*> {
  protected:
   RslRl()
-      : json(config::Json::parse(read_file(format("{}/tests/rl/{}.json", COHORT_SOURCE_DIR, GetParam())))),
+      : json(parse_json<config::Json>(read_file(format("{}/tests/rl/{}.json", COHORT_SOURCE_DIR, GetParam())))),
         steps(json["steps"].get<std::int64_t>()),
         envs(json["envs"].get<std::int64_t>()),
         observations(json["observation_width"].get<std::int64_t>()),

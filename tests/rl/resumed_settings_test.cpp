@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::rl {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 using config::Json;
 
 const Json& saved() {
-  static const Json json = Json::parse(
-      R"({"task": "walk", "seed": 4, "engine": "batched", "threads": 2, "task_settings": ["horizon=9"],
+  static const Json json =
+      parse_json<Json>(R"({"task": "walk", "seed": 4, "engine": "batched", "threads": 2, "task_settings": ["horizon=9"],
           "algorithm": {"gamma": 0.99}, "policy": {"activation": "elu", "init_noise_std": 1.0, "critic_only": []}})");
   return json;
 }

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "run/stop_request.h"
 #include "run/training.h"
@@ -83,11 +83,12 @@ TEST_F(RunTest, LeavesItsSettingsItsFiguresAndALog) {
   std::vector<double> counts;
   std::istringstream lines(read_file(latest() / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
-    counts.push_back(parse_json(line)["count"].get<double>());
-    EXPECT_TRUE(parse_json(line).contains("host/memory_bytes")) << "what the machine does stands beside";
+    counts.push_back(parse_json<nlohmann::json>(line)["count"].get<double>());
+    EXPECT_TRUE(parse_json<nlohmann::json>(line).contains("host/memory_bytes"))
+        << "what the machine does stands beside";
   }
   EXPECT_EQ(counts, (std::vector<double>{1, 2, 3}));
-  EXPECT_EQ(parse_json(read_file(latest() / "config.json"))["resume"], "");
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(latest() / "config.json"))["resume"], "");
   EXPECT_EQ(read_file(latest() / "overrides.txt"), "threads=1\n");
   const std::string log = read_file(latest() / "training.log");
   for (const char* text : {"job       counts", "hidden    in the file", "training finished after"})
@@ -110,7 +111,7 @@ TEST_F(RunTest, ThatFailsKeepsWhatItHas) {
   counter.fails_at = 3;
   EXPECT_EQ(message_of([&] { carry_out(counter); }), "lost count");
   EXPECT_EQ(
-      parse_json(
+      parse_json<nlohmann::json>(
           read_file(latest() / "metrics.jsonl").substr(0, read_file(latest() / "metrics.jsonl").find('\n')))["step"],
       1);
   EXPECT_FALSE(fs::exists(latest() / "done.txt"));

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "policy/convention_policy.h"
@@ -79,7 +80,7 @@ TEST(LiberoConvention, PicturesAreTurnedAndTheirMiddleIsCutOut) {
 
 TEST(LiberoConvention, OrientationsAreVlaEvalsForEitherSign) {
   const auto rows =
-      nlohmann::json::parse(read_file(COHORT_SOURCE_DIR "/tests/serve/fixtures/vla_eval/orientations.json"));
+      parse_json<nlohmann::json>(read_file(COHORT_SOURCE_DIR "/tests/serve/fixtures/vla_eval/orientations.json"));
   int negative = 0;
   for (const auto& row : rows) {
     const auto xyzw = row.at("xyzw").get<std::vector<float>>();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "sim/edited_model.h"
 #include "sim/host/kinematics.h"
@@ -60,7 +61,7 @@ std::string message_with(const ModelEdits& edits) {
 }
 
 TEST(ModelEdits, MakeTheModelThatMjlabMakes) {
-  const auto expected = nlohmann::json::parse(read_file(kFixtures + "edits_expected.json"));
+  const auto expected = parse_json<nlohmann::json>(read_file(kFixtures + "edits_expected.json"));
   const auto scene = scene_of(Mjcf{.file = kFixtures + "edited_robot.xml", .edits = edits_of_fixture()});
   expect_mjlabs_model(*scene, "init_state", expected);
 }

@@ -1,8 +1,6 @@
 // What is put down comes to rest: pairs of shapes drawn by the date (sim_rest for all of them).
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -12,18 +10,10 @@
 #include "core/philox.h"
 #include "rest_suite.h"
 #include "sim/host/scene.h"
+#include "support/today.h"
 
 namespace cohort::sim {
 namespace {
-
-/// The day, or what COHORT_REST_SEED says, to repeat another day's draw.
-std::uint64_t seed() {
-  if (const char* text = std::getenv("COHORT_REST_SEED")) return std::strtoull(text, nullptr, 10);
-  const std::time_t now = std::time(nullptr);
-  std::tm day{};
-  gmtime_r(&now, &day);
-  return static_cast<std::uint64_t>((day.tm_year + 1900) * 10000 + (day.tm_mon + 1) * 100 + day.tm_mday);
-}
 
 TEST(Rest, WhatIsPutDownIsAsStillAfterTwoSecondsAsInMujoco) {
 #if defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
@@ -31,8 +21,8 @@ TEST(Rest, WhatIsPutDownIsAsStillAfterTwoSecondsAsInMujoco) {
 #else
   constexpr std::size_t kPairs = 24;
 #endif
-  const std::uint64_t today = seed();
-  SCOPED_TRACE(format("again with COHORT_REST_SEED={}", today));
+  const std::uint64_t today = test::today();
+  SCOPED_TRACE(format("again with COHORT_TEST_DAY={}", today));
   std::vector<test::RestCase> left = test::rest_cases();
   const RandomStream random(today, RandomPurpose::kTest, 0, 0);
   std::size_t shapes = 0;

@@ -12,7 +12,7 @@
 
 #include "core/config.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "data/allocation_count.h"
 #include "tables/csv.h"
@@ -81,7 +81,7 @@ WindowSettings settings_of(const nlohmann::json& expected, const std::string& ta
 }
 
 nlohmann::json fixture() {
-  return parse_json(read_file(COHORT_SOURCE_DIR "/tests/tables/forecast_window_fixtures.json"));
+  return parse_json<nlohmann::json>(read_file(COHORT_SOURCE_DIR "/tests/tables/forecast_window_fixtures.json"));
 }
 
 // Fields of the reference are (x, y, x_mark, y_mark), as ours are.

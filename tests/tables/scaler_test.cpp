@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/config.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 
 namespace cohort::tables {
@@ -108,19 +108,19 @@ TEST(Scaler, JsonReturnsTheSameBits) {
   const std::vector<std::string> names{"odd \"name\"", "b"};
   for (const char* kind : {"standard", "min_max", "none"}) {
     const Scaler scaler = Scaler::fit(table, names, RowRange{0, 4}, {.kind = kind, .low = -1});
-    const std::string text = scaler.to_json().dump(2);
-    const Scaler back = Scaler::from_json(parse_ordered_json(text), "dataset_statistics.json");
+    const std::string text = json_text(scaler.to_json(), 2);
+    const Scaler back = Scaler::from_json(parse_json<nlohmann::ordered_json>(text), "dataset_statistics.json");
     for (std::size_t c = 0; c < 2; ++c) {
       EXPECT_EQ(back.statistics(c), scaler.statistics(c));
       EXPECT_EQ(back.transform(c, 0.3), scaler.transform(c, 0.3)) << kind;
     }
-    EXPECT_EQ(back.to_json().dump(2), text);
+    EXPECT_EQ(json_text(back.to_json(), 2), text);
   }
 }
 
 TEST(Scaler, ADamagedFileIsNamedWithTheField) {
   const auto load = [](const char* text) {
-    return message_of([&] { Scaler::from_json(parse_ordered_json(text), "s.json"); });
+    return message_of([&] { Scaler::from_json(parse_json<nlohmann::ordered_json>(text), "s.json"); });
   };
   EXPECT_THAT(load("[]"), HasSubstr("s.json: no scaler: the text 'kind' is missing"));
   EXPECT_THAT(load(R"({"kind": "standard"})"), HasSubstr("'columns' is missing"));

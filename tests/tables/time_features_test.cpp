@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "tables/date_text.h"
 
@@ -23,7 +23,8 @@ double seconds_of(const std::string& date) {
 
 // Written by make_time_feature_fixtures.py with Informer's own package.
 TEST(TimeFeatures, EqualInformersForEveryFrequencyAndEncoding) {
-  const auto fixture = parse_json(read_file(COHORT_SOURCE_DIR "/tests/tables/time_feature_fixtures.json"));
+  const auto fixture =
+      parse_json<nlohmann::json>(read_file(COHORT_SOURCE_DIR "/tests/tables/time_feature_fixtures.json"));
   ASSERT_EQ(fixture["cases"].size(), 17u);
   for (const auto& expected : fixture["cases"]) {
     const auto freq = expected["freq"].get<std::string>();

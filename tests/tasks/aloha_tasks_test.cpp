@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "tasks/registry.h"
 #include "tasks/rollout.h"
@@ -34,7 +35,7 @@ TEST(Aloha, StatesObservationsAndRewardsAreGymAlohas) {
   constexpr double kFree = 1e-9;     // until something is touched the same engine does the same
   constexpr double kTouched = 1e-3;  // m and rad: contacts magnify the last bits
   constexpr int kKept = 20;          // steps between two states
-  const Json all = Json::parse(read_file(fs::path(COHORT_SOURCE_DIR) / "tests/tasks/fixtures/aloha.json"));
+  const Json all = parse_json<Json>(read_file(fs::path(COHORT_SOURCE_DIR) / "tests/tasks/fixtures/aloha.json"));
   for (const char* name : kNames) {
     const Json& entry = all.at(name);
     TaskSettings settings{.n_envs = 1};

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "formats/npy.h"
 #include "sim/host/compile.h"
@@ -69,7 +70,7 @@ TEST_F(LiberoCompose, AFolderComesOutThatRuns) {
   EXPECT_EQ(scene.goal.size(), 2u);
   EXPECT_EQ(scene.things.at("flat_stove_1").burner, "flat_stove_1_burner");
   EXPECT_EQ(scene.sites.at("flat_stove_1_cook_region").parent, "flat_stove_1");
-  EXPECT_EQ(Json::parse(read_file(out() / "suites.json")).at("libero_object").at(0), test::LiberoCheckout::kTask);
+  EXPECT_EQ(parse_json<Json>(read_file(out() / "suites.json")).at("libero_object").at(0), test::LiberoCheckout::kTask);
   const std::unique_ptr<Task> task = make_libero_task(task_folder(), {.n_envs = 2});
   const std::int32_t envs[] = {0, 1};
   const std::uint64_t seeds[] = {0, 1};
@@ -81,7 +82,7 @@ TEST_F(LiberoCompose, AFolderComesOutThatRuns) {
 TEST_F(LiberoCompose, FixturesStandWhereNumpyPutsThem) {
   // numpy.random.seed(0): randn(7), uniform() twice for (Turnoff ...), then x, y, angle of the block and of the stove.
   compose::export_libero(settings(), no_report);
-  const Json stove = Json::parse(read_file(task_folder() / "task.json")).at("fixtures").at("flat_stove_1");
+  const Json stove = parse_json<Json>(read_file(task_folder() / "task.json")).at("fixtures").at("flat_stove_1");
   const auto pos = stove.at("pos").get<std::vector<double>>(), quat = stove.at("quat_wxyz").get<std::vector<double>>();
   constexpr double kRounding = 1e-15;
   EXPECT_EQ(pos.at(0), -0.1074403361707339);
@@ -111,7 +112,7 @@ TEST_F(LiberoCompose, TheSceneHasRobosuitesNamesColoursAndAssets) {
   // Floor and wall get LIBERO's textures, and each content is there once.
   has("file=\"light-gray-floor-tile.png\" name=\"texplane\"");
   has("file=\"block.obj\"");
-  const Json manifest = Json::parse(read_file(out() / "assets" / "manifest.json"));
+  const Json manifest = parse_json<Json>(read_file(out() / "assets" / "manifest.json"));
   ASSERT_EQ(manifest.at("files").size(), 2u);  // both textures have the same bytes
   EXPECT_EQ(manifest.at("files").at(0).at("source"), "stable_hope_objects/block/block.obj");
   EXPECT_EQ(manifest.at("files").at(0).at("colliding"), false);
@@ -254,16 +255,16 @@ TEST(LiberoComposeReal, FoldersAreEqualToThoseOfLiberosOwnEnvironment) {
   compose::ExportSettings settings{
       .libero = libero, .robosuite = robosuite, .out = test::fresh_folder("real") / "all", .suites = {}, .tasks = {}};
   for (const fs::path& folder : theirs)
-    settings.tasks.push_back(Json::parse(read_file(folder / "task.json")).at("task").get<std::string>());
+    settings.tasks.push_back(parse_json<Json>(read_file(folder / "task.json")).at("task").get<std::string>());
   compose::export_libero(settings, no_report);
   for (const fs::path& folder : theirs) {
-    Json expected = Json::parse(read_file(folder / "task.json"));
+    Json expected = parse_json<Json>(read_file(folder / "task.json"));
     const fs::path ours =
         settings.out / (expected.at("suite").get<std::string>() + "__" + expected.at("task").get<std::string>());
     // What the maker of a folder looked at beside the goal is no part of the task.
     expected["watched_predicates"] = Json::array();
     std::string different;
-    differences(Json::parse(read_file(ours / "task.json")), expected, "", different);
+    differences(parse_json<Json>(read_file(ours / "task.json")), expected, "", different);
     EXPECT_EQ(different, "") << folder;
     const NpyArray states = read_npy(ours / "init_states.npy"), known = read_npy(folder / "init_states.npy");
     ASSERT_GE(states.values.size(), known.values.size()) << folder;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/libero/libero_task.h"
 #include "tasks/libero/simulation.h"
@@ -38,8 +39,8 @@ class LiberoInput : public testing::Test {
     if (!root_.empty()) fs::remove_all(root_);
   }
   fs::path folder() const { return root_ / "task"; }
-  Json task() const { return Json::parse(read_file(folder() / "task.json")); }
-  void set_task(const Json& json) { write_file_atomically(folder() / "task.json", json.dump()); }
+  Json task() const { return parse_json<Json>(read_file(folder() / "task.json")); }
+  void set_task(const Json& json) { write_file_atomically(folder() / "task.json", json_text(json)); }
   /// What making the task says.
   std::string refused(const TaskSettings& settings = {}) {
     try {

@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "formats/npy.h"
 #include "support/fresh_folder.h"
@@ -30,7 +31,7 @@ namespace fs = std::filesystem;
 using config::Json;
 
 Json fixture() {
-  return Json::parse(read_file(fs::path(COHORT_SOURCE_DIR) / "tests/tasks/fixtures/libero_plus.json"));
+  return parse_json<Json>(read_file(fs::path(COHORT_SOURCE_DIR) / "tests/tasks/fixtures/libero_plus.json"));
 }
 
 TEST(LiberoPlus, CameraPosesAreThoseOfItsProblems) {

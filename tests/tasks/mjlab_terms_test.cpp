@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "sim/engine.h"
 #include "support/process.h"
 #include "tasks/file/file_plan.h"
@@ -55,7 +56,7 @@ constexpr const char* kTerms = R"yaml({
 
 TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   const auto fixture =
-      nlohmann::json::parse(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/tasks/mjlab_terms.json"));
+      parse_json<nlohmann::json>(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/tasks/mjlab_terms.json"));
   std::string text = kTerms;
   // The dog with a site at each foot.
   const testing::TemporaryFolder folder;
@@ -67,7 +68,7 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
   const std::string path = (folder.path() / "dog.xml").string();
   write_file_atomically(path, model);
   text.replace(text.find("MODEL"), 5, path);
-  config::Json content = config::Json::parse(text);
+  config::Json content = parse_json<config::Json>(text);
   for (auto& [name, term] : content["rewards"].items()) term["per_second"] = false;
   const FilePlan plan = plan_of_file("terms.json", content, false);
   const sim::ModelInfo& info = plan.model.info;

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json_text.h"
 #include "sim/host/scene.h"
 #include "tasks/controllers/joint_control.h"
 #include "tasks/npz.h"
@@ -73,7 +74,7 @@ TEST(OperationalSpace, ReadingsAndTorquesAreRobosuites) {
     const sim::Kinematics& kinematics = scene->kinematics();
     const ArmIndices arm = arm_of(*scene);
     for (const char* name : {"osc_mj400_0.json", "osc_mj400_1.json", "osc_mj237_0.json", "osc_mj237_1.json"}) {
-      const Json file = Json::parse(read_file(task / name));
+      const Json file = parse_json<Json>(read_file(task / name));
       for (const Json& sample : file.at("samples")) {
         const auto qpos = sample.at("qpos").get<std::vector<double>>(),
                    qvel = sample.at("qvel").get<std::vector<double>>();
@@ -119,7 +120,7 @@ TEST(OperationalSpace, TheRecordedTorquesComeOutInClosedLoop) {
     const sim::Kinematics& kinematics = scene->kinematics();
     const ArmIndices arm = arm_of(*scene);
     const auto trace = test::read_npz((task / "trace_mj400_0.npz").string());
-    const Json controller = Json::parse(read_file(task / "task.json")).at("controller");
+    const Json controller = parse_json<Json>(read_file(task / "task.json")).at("controller");
     sim::Engine& engine = scene->engine();
     const ArrayView qpos_view = engine.view(sim::Field::kQpos), qvel_view = engine.view(sim::Field::kQvel),
                     ctrl_view = engine.view(sim::Field::kCtrl);

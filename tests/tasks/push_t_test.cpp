@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::tasks {
 namespace {
@@ -28,7 +29,7 @@ const Json& fixtures() {
     const auto path = std::filesystem::path(COHORT_SOURCE_DIR) / "tests" / "tasks" / "push_t_fixtures.json";
     if (!std::filesystem::exists(path))
       throw Error("run tests/tasks/make_push_t_fixtures.py; it writes " + path.string());
-    return Json::parse(read_file(path));
+    return parse_json<Json>(read_file(path));
   }();
   return loaded;
 }
@@ -52,7 +53,7 @@ PushTSituation upright(Point2 agent) {
 
 TEST(PushT, ResetsDrawGymPushtsStates) {
   for (const Json& reset : fixtures().at("resets")) {
-    SCOPED_TRACE(reset.at("seed").dump());
+    SCOPED_TRACE(json_text(reset.at("seed")));
     const auto seed = reset.at("seed").get<std::uint32_t>();
     const PushTState drawn = push_t_reset_state(seed), expected = to_state(reset.at("state"));
     EXPECT_EQ(drawn, expected);
@@ -65,7 +66,7 @@ TEST(PushT, StepsFollowGymPusht) {
   ASSERT_FALSE(fixtures().at("episodes").empty());
   int number = 0;
   for (const Json& episode : fixtures().at("episodes")) {
-    SCOPED_TRACE(::testing::Message() << "episode " << number++ << " from " << episode.at("start").dump());
+    SCOPED_TRACE(::testing::Message() << "episode " << number++ << " from " << json_text(episode.at("start")));
     PushT world;
     const Json& start = episode.at("start");
     expect_observation(start.is_array() ? world.reset_to(to_state(start)) : world.reset(start.get<std::uint32_t>()),

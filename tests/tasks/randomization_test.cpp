@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/real_at.h"
 #include "tasks/events/randomizer.h"
@@ -54,7 +56,7 @@ Randomization read(const std::string& name, const std::string& event, const sim:
   std::vector<std::string> refused;
   Randomization r;
   {
-    config::JsonSection section(Json::parse(event), "events." + name, refused);
+    config::JsonSection section(parse_json<Json>(event), "events." + name, refused);
     const std::vector<sim::EntityInfo> entities{entity_of_robot()};
     r = read_randomization(section, name, info, entities, "robot");
   }
@@ -330,8 +332,8 @@ TEST(Randomization, AnIntervalDrawsAnewByTheEpisodesClockAlone) {
 }
 
 TEST(Randomization, PseudoInertiaIsMjlabs) {
-  std::ifstream in(std::filesystem::path(COHORT_SOURCE_DIR) / "tests" / "tasks" / "pseudo_inertia.json");
-  const Json cases = Json::parse(in);
+  const Json cases =
+      parse_json<Json>(read_file(std::filesystem::path(COHORT_SOURCE_DIR) / "tests" / "tasks" / "pseudo_inertia.json"));
   ASSERT_EQ(cases.size(), 12u);
   for (const Json& c : cases) {
     LinkInertia before;

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "sim/host/kinematics.h"
@@ -109,7 +110,7 @@ TEST_F(TaskFileParts, InverseKinematicsGivesTheDampedLeastSquaresOfTheFramesJaco
           {"actions", {{"hand", action}}},
           {"observations", {{"policy", {{"joint_pos", nlohmann::json::object()}}}}},
           {"events", {{"joints", {{"type", "reset_joints_by_offset"}, {"position_range", {-0.3, 0.3}}}}}}};
-      const auto task = make_task(write("ik.json", file.dump()), {.n_envs = 4});
+      const auto task = make_task(write("ik.json", json_text(file)), {.n_envs = 4});
       auto& scene = dynamic_cast<SceneTask&>(*task).scene();
       const std::size_t width = pose ? (relative ? 6 : 7) : 3;
       ASSERT_EQ(task->spec().action.names.size(), width);

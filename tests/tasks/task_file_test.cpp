@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "sim/host/kinematics.h"
@@ -667,7 +668,7 @@ TEST_F(TaskFile, EveryNamedTermCanBeRead) {
     if (kinds.find('r') != std::string::npos) file["rewards"][entry.name] = term;
     if (kinds.find('t') != std::string::npos) file["terminations"][entry.name] = term;
   }
-  const auto task = make_task(write("all.json", file.dump()), {.n_envs = 16});
+  const auto task = make_task(write("all.json", json_text(file)), {.n_envs = 16});
   begin(*task, 0);
   for (std::uint64_t t = 0; t < 5; ++t) step(*task, t);
   for (const float x : task->reward_terms().span<float>()) EXPECT_TRUE(std::isfinite(x));

@@ -13,6 +13,7 @@
 
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "sim/host/scene.h"
@@ -29,7 +30,7 @@ namespace {
 using config::Json;
 
 const Json& fixture() {
-  static const Json all = Json::parse(read_file(COHORT_SOURCE_DIR "/tests/tasks/fixtures/terrain.json"));
+  static const Json all = parse_json<Json>(read_file(COHORT_SOURCE_DIR "/tests/tasks/fixtures/terrain.json"));
   return all;
 }
 
@@ -45,7 +46,7 @@ GeneratedTerrain one_patch(const SubTerrain& type, double difficulty, std::uint6
 
 std::vector<std::string> complaints(const char* text) {
   std::vector<std::string> refused;
-  read_terrain(Json::parse(text), "terrain", refused);
+  read_terrain(parse_json<Json>(text), "terrain", refused);
   return refused;
 }
 
@@ -72,7 +73,7 @@ TEST(Terrain, SlopesAndWavesHaveTheHeightsOfMjlabsFields) {
     const GeneratedTerrain ground = one_patch(terrain_type(type), fixture().at("difficulty"));
     for (const Json& point : field.at("heights")) {
       const auto at = static_cast<std::size_t>(point[0].get<int>() * ground.cols + point[1].get<int>());
-      EXPECT_NEAR(ground.heights[at], point[2].get<float>(), kTolerance) << type << " " << point.dump();
+      EXPECT_NEAR(ground.heights[at], point[2].get<float>(), kTolerance) << type << " " << json_text(point);
     }
     if (type != "waves") {
       EXPECT_NEAR(ground.spawn(0, 0)[2], field.at("spawn_height").get<float>(), kTolerance);
@@ -325,10 +326,11 @@ TEST(Terrain, EpisodesOfATaskFileBeginOnThePatchThatTheirSeedChooses) {
 
 TEST(Terrain, SettingsAreReadByIsaacLabsNamesAndFaultsAreNamed) {
   std::vector<std::string> refused;
-  const TerrainSettings read = read_terrain(Json::parse(R"({"size": [4, 6], "num_rows": 3, "seed": 7, "sub_terrains": [
+  const TerrainSettings read =
+      read_terrain(parse_json<Json>(R"({"size": [4, 6], "num_rows": 3, "seed": 7, "sub_terrains": [
       {"type": "pyramid_stairs", "proportion": 0.5, "step_height_range": [0.02, 0.1], "step_width": 0.4},
       {"type": "random_uniform", "noise_range": [0, 0.06]}]})"),
-                                            "terrain", refused);
+                   "terrain", refused);
   EXPECT_TRUE(refused.empty()) << refused.front();
   EXPECT_EQ(read.size[1], 6);
   EXPECT_EQ(read.num_rows, 3);

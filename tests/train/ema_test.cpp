@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "models/layers.h"
 #include "train/tiny_training.h"
 
@@ -29,8 +29,8 @@ void set(at::Tensor parameter, const std::vector<float>& values) {
 }
 
 TEST(Ema, DecaysAndAveragesAreThoseOfDiffusers) {
-  const auto fixture =
-      parse_json(read_file(std::filesystem::path(COHORT_SOURCE_DIR) / "tests/train/fixtures/ema_diffusers.json"));
+  const auto fixture = parse_json<nlohmann::json>(
+      read_file(std::filesystem::path(COHORT_SOURCE_DIR) / "tests/train/fixtures/ema_diffusers.json"));
   for (const auto& c : fixture["cases"]) {
     EmaSettings settings{.enabled = true,
                          .counting = "diffusers",

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "train/optimizer.h"
 #include "train/tiny_training.h"
@@ -22,7 +22,7 @@ namespace {
 
 const nlohmann::json& bitsandbytes_facts() {
   static const nlohmann::json facts =
-      parse_json(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/train/fixtures/adamw_8bit.json"));
+      parse_json<nlohmann::json>(read_file(std::string(COHORT_SOURCE_DIR) + "/tests/train/fixtures/adamw_8bit.json"));
   return facts;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "policies/rdt/config.h"
 #include "policies/rdt/flags.h"
@@ -157,7 +158,7 @@ std::string statistics_file(const fs::path& folder, const std::vector<int>& slot
     deviation[static_cast<std::size_t>(slot)] = 1;
   }
   const nlohmann::json set{{"dataset_name", "arm"}, {"state_mean", mean}, {"state_std", deviation}};
-  write_file_atomically(folder / "dataset_stat.json", nlohmann::json{{"arm", set}}.dump());
+  write_file_atomically(folder / "dataset_stat.json", json_text(nlohmann::json{{"arm", set}}));
   return (folder / "dataset_stat.json").string();
 }
 
@@ -199,7 +200,7 @@ TEST(RdtStatistics, TheTasksComeBeforeTheBenchmarksAndBothBeforeThoseOfAllData) 
   const auto found = [&](const Names& in_file) {
     nlohmann::json file = nlohmann::json::object();
     for (const std::string& name : in_file) file[name] = nlohmann::json::object();
-    write_file_atomically(folder / "dataset_stat.json", file.dump());
+    write_file_atomically(folder / "dataset_stat.json", json_text(file));
     const auto name =
         policies::find_statistics((folder / "dataset_stat.json").string(),
                                   policies::statistics_names("sets/libero_single_task/a.hdf5", "libero_90"));
@@ -216,7 +217,7 @@ TEST(RdtStatistics, ADeviationFarBelowTheDatasIsNamedWithItsSlot) {
   const std::string path = (folder / "dataset_stat.json").string();
   std::vector<double> deviation(128, 0.0);
   deviation[30] = 0.003, deviation[31] = 0.004, deviation[10] = 0.5;
-  write_file_atomically(path, nlohmann::json{{"libero_90", {{"action_std", deviation}}}}.dump());
+  write_file_atomically(path, json_text(nlohmann::json{{"libero_90", {{"action_std", deviation}}}}));
   EXPECT_EQ(policies::small_deviations(path, "libero_90", "action_std", {30, 31, 32, 10}, {0.3, 0.2, 0.4, 0.5}),
             "action_std of right_eef_pos_x is 0.003, a 100th of the data's 0.3 (1 more likewise)")
       << "slot 32 is empty in the file";

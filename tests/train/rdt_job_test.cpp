@@ -12,6 +12,7 @@
 #include <torch/utils.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "data/lerobot/parquet_file.h"
 #include "models/random_context.h"
@@ -88,8 +89,8 @@ TEST(RdtJob, TrainingLowersTheLossAndTheModelActsAlone) {
   EXPECT_LT(rdt_job_loss(ready, *model, batch), 0.9 * before);
   model->eval();
   policies::TrainedPolicy policy(policies::PolicyInTraining{.module = model.get(),
-                                                            .configuration = ready.fields.to_json().dump(),
-                                                            .statistics = ready.job->statistics().dump()});
+                                                            .configuration = json_text(ready.fields.to_json()),
+                                                            .statistics = json_text(ready.job->statistics())});
   std::vector<std::uint8_t> pixels(20 * 24 * 3, 90);
   const ArrayView view = make_view(pixels.data(), {1, 20, 24, 3});
   const std::vector<float> state(7, 0.1f);
@@ -293,8 +294,8 @@ TEST(RdtJob, APolicyFindsWhatItIsToldAmongWhatItCarriesAndInTheFile) {
   stir(*model);
   model->eval();
   const policies::PolicyInTraining training{.module = model.get(),
-                                            .configuration = ready.fields.to_json().dump(),
-                                            .statistics = ready.job->statistics().dump()};
+                                            .configuration = json_text(ready.fields.to_json()),
+                                            .statistics = json_text(ready.job->statistics())};
   std::vector<std::uint8_t> pixels(3 * 20 * 24 * 3, 90);
   const std::vector<float> state(21, 0.1f);
   const auto act = [&](policies::TrainedPolicy& told, const std::vector<std::string>& texts) {
@@ -379,8 +380,8 @@ TEST(RdtJob, OneThatLearntSeveralFrequenciesActsAtTheTasksOwnOrIsRefusedWithTheC
   stir(*model);
   model->eval();
   const policies::PolicyInTraining training{.module = model.get(),
-                                            .configuration = ready.fields.to_json().dump(),
-                                            .statistics = ready.job->statistics().dump()};
+                                            .configuration = json_text(ready.fields.to_json()),
+                                            .statistics = json_text(ready.job->statistics())};
   std::vector<std::uint8_t> pixels(20 * 24 * 3, 90);
   const std::vector<float> state(7, 0.1f);
   const ArrayView view = make_view(pixels.data(), {1, 20, 24, 3});
@@ -410,7 +411,7 @@ std::string statistics_of(const std::filesystem::path& folder, const std::vector
   }
   nlohmann::json file = nlohmann::json::object();
   for (const std::string& name : names) file[name] = {{"state_mean", mean}, {"state_std", deviations}};
-  write_file_atomically(folder / "dataset_stat.json", file.dump());
+  write_file_atomically(folder / "dataset_stat.json", json_text(file));
   return "model.rdt.dataset_stat=" + (folder / "dataset_stat.json").string();
 }
 

@@ -10,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "models/initialise.h"
 #include "models/random_context.h"
 #include "models/segment.h"
@@ -145,7 +146,7 @@ TEST(RdtMemory, AHundredStepsOfTrainingHaveTheLossesOfPlainPytorch) {
                                   {"language_length", n.max_lang_cond_len},
                                   {"image_width", n.img_token_dim},
                                   {"images", images}}}};
-  write_file_atomically(folder / "sizes.json", sizes.dump());
+  write_file_atomically(folder / "sizes.json", json_text(sizes));
   const testing::Outcome reference = testing::run(
       {python, std::string(COHORT_SOURCE_DIR) + "/tests/train/rdt_training_reference.py", folder.string()});
   ASSERT_EQ(reference.code, 0) << reference.err;

@@ -16,6 +16,7 @@
 
 #include "core/array_view.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/hdf5/hdf5_writer.h"
@@ -118,7 +119,7 @@ TEST(RobomimicRun, TheDroidConfigurationBecomesSettingsOfTheJob) {
 TEST(RobomimicRun, TheFlagsOfItsTrainScriptMeanWhatTheyMeanThere) {
   const data::OwnFolder folder;
   const config::Json hdf5 = hdf5_configuration("robomimic", {"/data/a.hdf5"});
-  const std::string path = written(folder, hdf5.dump());
+  const std::string path = written(folder, json_text(hdf5));
   RobomimicRun run = read_robomimic_run(path, {"dataset=/other/lift.hdf5", "debug=true", "backend=cpu"});
   EXPECT_EQ(run.overrides, (std::vector<std::string>{"backend=cpu"}));
   EXPECT_EQ(run.settings["data"]["paths"], config::Json(std::vector<std::string>{"/other/lift.hdf5"}));
@@ -137,7 +138,7 @@ TEST(RobomimicRun, AnotherAlgorithmIsRefusedWithoutAdviceForItsSequences) {
   iql["algo_name"] = "iql";
   iql["train"]["frame_stack"] = 1;
   iql["train"]["seq_length"] = 1;
-  const std::string path = written(folder, iql.dump()), message = message_of([&] { read_robomimic_run(path, {}); });
+  const std::string path = written(folder, json_text(iql)), message = message_of([&] { read_robomimic_run(path, {}); });
   EXPECT_NE(message.find("\"iql\" is not supported"), std::string::npos) << message;
   EXPECT_EQ(message.find("train.frame_stack"), std::string::npos) << message;
   EXPECT_EQ(message.find("train.seq_length"), std::string::npos) << message;
@@ -192,7 +193,7 @@ TEST(RobomimicRun, EveryKeyThatCannotBeHonouredIsNamed) {
 /// What robomimic's own templates (exps/templates/bc.json of 0.3.0, diffusion_policy.json after it) have beside this.
 TEST(RobomimicRun, AdamwCosineAndRolloutsOfTheTemplatesAreTaken) {
   const data::OwnFolder folder;
-  config::Json c = config::Json::parse(kDroid);
+  config::Json c = parse_json<config::Json>(kDroid);
   c["experiment"]["rollout"] = {{"enabled", true}, {"n", 50},        {"horizon", 400},
                                 {"rate", 50},      {"warmstart", 0}, {"terminate_on_success", true}};
   config::Json& optimizer = c["algo"]["optim_params"]["policy"];
@@ -205,7 +206,7 @@ TEST(RobomimicRun, AdamwCosineAndRolloutsOfTheTemplatesAreTaken) {
                                 {"warmup_steps", 500},
                                 {"epoch_schedule", config::Json::array()}};
   optimizer["regularization"]["L2"] = 1e-6;
-  const std::string path = written(folder, c.dump());
+  const std::string path = written(folder, json_text(c));
   const RobomimicRun run = read_robomimic_run(path, {});
   const config::Json& train = run.settings["train"];
   EXPECT_EQ(train["optimizer"], "adamw");
@@ -288,7 +289,7 @@ std::vector<float> ramp(std::size_t count, float low, float high) {
 
 /// A small diffusion policy on HDF5 files; the sections "train" and "modalities.obs" are to be filled in.
 config::Json hdf5_configuration(const std::string& format, const std::vector<std::string>& files) {
-  config::Json c = config::Json::parse(R"({
+  config::Json c = parse_json<config::Json>(R"({
     "algo_name": "diffusion_policy",
     "experiment": {"epoch_every_n_steps": 2, "rollout": {"enabled": false}},
     "train": {"data": [], "frame_stack": 2, "seq_length": 15, "batch_size": 2},
@@ -305,7 +306,7 @@ config::Json hdf5_configuration(const std::string& format, const std::vector<std
 
 TEST(RobomimicRun, FramesAndRowsThatDoNotFitTheHorizonsNameRemediesThatWork) {
   const data::OwnFolder folder;
-  const std::string path = written(folder, hdf5_configuration("robomimic", {"/data/a.hdf5"}).dump());
+  const std::string path = written(folder, json_text(hdf5_configuration("robomimic", {"/data/a.hdf5"})));
   const std::vector<std::string> template_has{"train.frame_stack=1", "train.seq_length=1"};
   const std::string message = message_of([&] { read_robomimic_run(path, template_has); });
   EXPECT_NE(message.find("set train.frame_stack=2"), std::string::npos) << message;
@@ -325,7 +326,7 @@ TEST(RobomimicRun, MasksThatAreAskedForAreThereAndShareNoDemo) {
     c["train"]["hdf5_validation_filter_key"] = validation;
     c["experiment"]["validate"] = true;
     c["observation"]["modalities"]["obs"]["low_dim"] = {"tip", "block"};
-    const RobomimicRun run = read_robomimic_run(written(folder, c.dump()), kUncached);
+    const RobomimicRun run = read_robomimic_run(written(folder, json_text(c)), kUncached);
     return message_of([&] { ReadyPolicy(run.overrides, run.settings).job->load(); });
   };
   EXPECT_NE(load("training", "valid").find("has no /mask/training: its masks are once, train, twice, valid"),
@@ -349,7 +350,7 @@ TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {
   config::Json c = hdf5_configuration("robomimic", {file("a.hdf5", 5, -1, 1, 0), file("b.hdf5", 15, 4, 6, 1)});
   c["train"]["action_config"]["actions"]["normalization"] = "min_max";
   c["observation"]["modalities"]["obs"]["low_dim"] = {"state"};
-  const std::string path = written(folder, c.dump());
+  const std::string path = written(folder, json_text(c));
   const RobomimicRun run = read_robomimic_run(path, kUncached);
   ReadyPolicy ready(run.overrides, run.settings);
   ready.job->load();
@@ -370,19 +371,20 @@ TEST(RobomimicRun, Hdf5FilesAreOneDataSetWithOneNormalisation) {
   // Weights of the files, and robomimic's of their windows.
   c["train"]["data"][0]["weight"] = 0.7;
   c["train"]["data"][1]["weight"] = 0.3;
-  EXPECT_EQ(read_robomimic_run(written(folder, c.dump()), {}).settings["data"]["weights"],
+  EXPECT_EQ(read_robomimic_run(written(folder, json_text(c)), {}).settings["data"]["weights"],
             config::Json(std::vector<double>{0.7, 0.3}));
   c["train"]["normalize_weights_by_ds_size"] = false;
-  EXPECT_NE(message_of([&] { read_robomimic_run(written(folder, c.dump()), {}); }).find("normalize_weights_by_ds_size"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { read_robomimic_run(written(folder, json_text(c)), {}); }).find("normalize_weights_by_ds_size"),
+      std::string::npos);
   c["train"]["data"][1]["weight"] = 0.7;
-  EXPECT_TRUE(read_robomimic_run(written(folder, c.dump()), {}).settings["data"]["weights"].empty());
+  EXPECT_TRUE(read_robomimic_run(written(folder, json_text(c)), {}).settings["data"]["weights"].empty());
 
   // An element that no file changes is still named.
   c = hdf5_configuration("robomimic", {file("c.hdf5", 5, -1, 1, 0), file("d.hdf5", 5, 4, 6, 0)});
   c["train"]["action_config"]["actions"]["normalization"] = "min_max";
   c["observation"]["modalities"]["obs"]["low_dim"] = {"state"};
-  const RobomimicRun still = read_robomimic_run(written(folder, c.dump()), kUncached);
+  const RobomimicRun still = read_robomimic_run(written(folder, json_text(c)), kUncached);
   EXPECT_NE(message_of([&] { ReadyPolicy(still.overrides, still.settings).job->load(); }).find("constant_elements"),
             std::string::npos);
 }
@@ -395,13 +397,13 @@ TEST(RobomimicRun, TypedKeysAreKnownApartFromTheFileAndRivalsAreNamed) {
       "robomimic",
       {write_demo(folder.path() / "a.hdf5", 20, {{"obs/state", ramp(20, 0, 1)}, {"actions", ramp(40, -1, 1)}})});
   c["observation"]["modalities"]["obs"]["low_dim"] = {"state"};
-  const std::string path = written(folder, c.dump());
+  const std::string path = written(folder, json_text(c));
   const std::string rate = "algo.optim_params.policy.learning_rate.initial=0.5";
   const auto of = [&](std::vector<std::string> words) {
     words.insert(words.end(), kUncached.begin(), kUncached.end());
     return settings_of_robomimic_words(path, words, read_robomimic_run(path, words).overrides);
   };
-  EXPECT_EQ(of({rate, "train.num_epochs=3"})["train"].dump(), R"({"lr":0.5,"steps":6})");
+  EXPECT_EQ(json_text(of({rate, "train.num_epochs=3"})["train"]), R"({"lr":0.5,"steps":6})");
   EXPECT_TRUE(of({"train.lr=0.1"}).empty());
   for (const auto& [typed, rival] : std::vector<std::pair<std::string, std::string>>{
            {rate, "train.lr=0.1"}, {"train.num_epochs=3", "train.steps=9"}, {"train.num_epochs=3", "train.epochs=1"}})
@@ -410,7 +412,8 @@ TEST(RobomimicRun, TypedKeysAreKnownApartFromTheFileAndRivalsAreNamed) {
               }),
               typed + " and " + rival + " set the same thing: leave one of them out");
   // It still says when there is a validation.
-  EXPECT_EQ(of({"experiment.epoch_every_n_steps=5", "train.steps=9"}).dump().find("set the same"), std::string::npos);
+  EXPECT_EQ(json_text(of({"experiment.epoch_every_n_steps=5", "train.steps=9"})).find("set the same"),
+            std::string::npos);
   const std::string wrong = message_of([&] { read_robomimic_run(path, {"train.batch_size=abc"}); });
   EXPECT_NE(wrong.find("the command line's train.batch_size = \"abc\" has the wrong type: it takes a whole number"),
             std::string::npos)
@@ -426,7 +429,7 @@ TEST(RobomimicRun, ActionsThatTheSamplerCannotReachAreRefused) {
       "robomimic",
       {write_demo(folder.path() / "far.hdf5", 6, {{"actions", ramp(6, 4, 6)}, {"obs/state", ramp(6, 0, 1)}})});
   c["observation"]["modalities"]["obs"]["low_dim"] = {"state"};
-  const std::string path = written(folder, c.dump());
+  const std::string path = written(folder, json_text(c));
   const auto loaded = [&](const std::vector<std::string>& more) {
     std::vector<std::string> overrides = kUncached;
     overrides.insert(overrides.end(), more.begin(), more.end());
@@ -466,7 +469,7 @@ TEST(RobomimicRun, DroidHdf5TakesTheStoredRotationOrTheOneThatWouldBeStored) {
     config::Json c = hdf5_configuration("droid", {write_demo(folder.path() / name, 2, arrays)});
     c["train"]["action_keys"] = {"action/abs_rot_6d"};
     c["observation"]["modalities"]["obs"]["low_dim"] = {"robot_state/cartesian_position"};
-    const RobomimicRun run = read_robomimic_run(written(folder, c.dump()), kUncached);
+    const RobomimicRun run = read_robomimic_run(written(folder, json_text(c)), kUncached);
     EXPECT_EQ(run.settings["data"]["actions"], config::Json(std::vector<std::string>{component}));
     ReadyPolicy ready(run.overrides, run.settings);
     ready.job->load();
@@ -496,7 +499,7 @@ TEST(RobomimicRun, DroidHdf5JoinsObservationsInTheForksOrder) {
   c["train"]["action_keys"] = {"action/cartesian_position"};
   c["observation"]["modalities"]["obs"]["low_dim"] = {"lang_fixed/language_distilbert", "robot_state/joint_positions",
                                                       "robot_state/gripper_position", "robot_state/cartesian_position"};
-  const RobomimicRun run = read_robomimic_run(written(folder, c.dump()), kUncached);
+  const RobomimicRun run = read_robomimic_run(written(folder, json_text(c)), kUncached);
   ReadyPolicy ready(run.overrides, run.settings);
   ready.job->load();
   const auto model = ready.job->make_model(1);
@@ -512,7 +515,7 @@ TEST(RobomimicRun, MissingKeysHaveTheReferencesDefaultsAndNullItsMeaning) {
   config::Json c = hdf5_configuration("robomimic", {"/data/a.hdf5"});
   c["experiment"].erase("epoch_every_n_steps");
   c["experiment"].erase("rollout");
-  const std::string path = written(folder, c.dump());
+  const std::string path = written(folder, json_text(c));
   const RobomimicRun run = read_robomimic_run(path, {});
   EXPECT_EQ(run.settings["train"]["steps"], 2000 * 100);
   EXPECT_EQ(run.settings["train"]["checkpoint"]["every"], 50 * 100);

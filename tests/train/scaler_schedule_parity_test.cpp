@@ -3,7 +3,7 @@
 
 #include <torch/types.h>
 
-#include "core/json.h"
+#include "core/json_text.h"
 #include "support/python.h"
 #include "train/grad_scaler.h"
 #include "train/optimizer.h"
@@ -19,7 +19,8 @@ const nlohmann::json& peer() {
   static const nlohmann::json result = [] {
     const test::CommandOutcome python = test::run_python("train/scaler_schedule_parity.py");
     EXPECT_EQ(python.code, 0) << python.output;
-    return python.code == 0 ? parse_json(python.output.substr(python.output.find('{'))) : nlohmann::json();
+    return python.code == 0 ? parse_json<nlohmann::json>(python.output.substr(python.output.find('{')))
+                            : nlohmann::json();
   }();
   return result;
 }

@@ -11,6 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/json_text.h"
 #include "core/philox.h"
 #include "support/fresh_folder.h"
 #include "train/tiny_training.h"
@@ -132,7 +133,7 @@ TEST(Trainable, ReinforcementLearningUsesTheLoopWithBatchesOfItsOwn) {
   EXPECT_GT(whole.episodes.rewards.back(), -kSpread * kSpread - 0.1);
   EXPECT_EQ(whole.figures, (std::vector<std::string>{"validation/loss", "validation/reward"}));
   const auto content = weights::read_checkpoint(folder / "whole" / "last");
-  EXPECT_EQ(config::Json::parse(content.dataset_statistics).at("spread"), kSpread);
+  EXPECT_EQ(parse_json<config::Json>(content.dataset_statistics).at("spread"), kSpread);
 
   // Stopped after 20 epochs and continued, it is the same training to the bit.
   Learning first, second;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/real_at.h"
 #include "render/renderer.h"
 #include "sim/host/looks.h"
@@ -54,7 +55,7 @@ std::string seen_by_browser(const std::string& browser, const fs::path& folder, 
       "timeout 900 {} --headless=new --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader "
       "--allow-file-access-from-files --enable-logging=stderr --virtual-time-budget=100000 --user-data-dir='{}' "
       "--dump-dom 'file://{}#{}'",
-      browser, (folder / "profile").string(), (folder / "harness.html").string(), escaped(what.dump()));
+      browser, (folder / "profile").string(), (folder / "harness.html").string(), escaped(json_text(what)));
   return test::run_command(command).output;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "serve/websocket_client.h"
 #include "support/command.h"
 
@@ -60,7 +61,7 @@ class Browser {
   nlohmann::json run(const std::string& script) {
     const nlohmann::json r =
         ask("Runtime.evaluate", {{"expression", script}, {"awaitPromise", true}, {"returnByValue", true}});
-    COHORT_THROW_UNLESS(!r.contains("exceptionDetails"), "the page: {}", r.dump());
+    COHORT_THROW_UNLESS(!r.contains("exceptionDetails"), "the page: {}", json_text(r));
     return r.at("result").value("value", nlohmann::json());
   }
 
@@ -80,16 +81,16 @@ class Browser {
   nlohmann::json ask(const std::string& method, const nlohmann::json& parameters) {
     nlohmann::json message{{"id", ++id_}, {"method", method}, {"params", parameters}};
     if (!session_.empty()) message["sessionId"] = session_;
-    socket_->send_text(message.dump());
+    socket_->send_text(json_text(message));
     for (;;) {
-      const nlohmann::json m = nlohmann::json::parse(socket_->receive(300).bytes);
+      const nlohmann::json m = parse_json<nlohmann::json>(socket_->receive(300).bytes);
       if (m.value("id", 0) == id_) {
-        COHORT_THROW_UNLESS(m.contains("result"), "{}: {}", method, m.dump());
+        COHORT_THROW_UNLESS(m.contains("result"), "{}: {}", method, json_text(m));
         return m.at("result");
       }
       const std::string event = m.value("method", "");
       if (event == "Runtime.consoleAPICalled" || event == "Runtime.exceptionThrown" || event == "Log.entryAdded")
-        console_.push_back(m.at("params").dump());
+        console_.push_back(json_text(m.at("params")));
       if (event == "Network.requestWillBeSent") requests_.push_back(m.at("params").at("request").at("url"));
       if (event == "Network.webSocketCreated") requests_.push_back(m.at("params").at("url"));
     }

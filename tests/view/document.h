@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/json_text.h"
+
 namespace cohort::test {
 
 struct ReadDocument {
@@ -14,7 +16,7 @@ struct ReadDocument {
   explicit ReadDocument(const std::string& bytes) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < 4; ++i) length |= std::size_t{static_cast<unsigned char>(bytes.at(8 + i))} << (8 * i);
-    text = nlohmann::json::parse(bytes.substr(12, length));
+    text = parse_json<nlohmann::json>(bytes.substr(12, length));
     arrays = bytes.substr((12 + length + 3) / 4 * 4);
   }
   template <class T>

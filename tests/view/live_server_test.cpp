@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/json_text.h"
 #include "serve/websocket_client.h"
 #include "tasks/actor.h"
 #include "tasks/registry.h"
@@ -115,7 +116,7 @@ TEST_F(LiveServing, APageIsSentTheSceneThenPosesAndWhatItAsksForHappens) {
         page.send(R"({"do":"seen"})");
         continue;
       }
-      const json j = json::parse(m.bytes);
+      const json j = parse_json<json>(m.bytes);
       if (j.at("kind") == "state" && holds(j)) return true;
     }
     return false;
@@ -131,7 +132,7 @@ TEST_F(LiveServing, APageIsSentTheSceneThenPosesAndWhatItAsksForHappens) {
   std::size_t joint = 0;
   while (scene_.info().joints[joint].type != sim::JointType::kHinge) ++joint;
   const int qpos = scene_.info().joints[joint].qpos;
-  page.send(json{{"do", "joint"}, {"index", joint}, {"value", 0.125}}.dump());
+  page.send(json_text(json{{"do", "joint"}, {"index", joint}, {"value", 0.125}}));
   EXPECT_TRUE(state_where([&](const json& j) {
     return std::abs(j.at("qpos")[static_cast<std::size_t>(qpos)].get<double>() - 0.125) < 1e-6;
   }));
@@ -219,7 +220,7 @@ class Watching {
       : page_(serve::make_client_thread(),
               serve::parse_url("ws://127.0.0.1:" + std::to_string(server.port()) + "/socket?token=" + server.token()),
               30) {}
-  void ask(const json& what) { page_.send(what.dump()); }
+  void ask(const json& what) { page_.send(json_text(what)); }
   template <class Holds>
   bool state_where(const Holds& holds) {
     return text_where([&](const json& j) { return j.at("kind") == "state" && holds(j); });
@@ -228,7 +229,7 @@ class Watching {
   bool text_where(const Holds& holds) {
     for (int i = 0; i < 5000; ++i) {
       const auto m = page_.receive(30);
-      if (m.is_text && holds(json::parse(m.bytes))) return true;
+      if (m.is_text && holds(parse_json<json>(m.bytes))) return true;
       if (!m.is_text) page_.send(R"({"do":"seen"})");
     }
     return false;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/json_text.h"
 #include "core/real_at.h"
 #include "sim/host/looks.h"
 #include "view/document.h"
@@ -43,7 +44,7 @@ TEST_F(ShownLooksTest, OnlyEnvironmentsThatLookOtherwiseAreTold) {
   set_real_at(scene_.looks().values(sim::Look::kCameraFovy), 0, 0, 77);
   const std::vector<OwnLook> then = looks.changed();
   ASSERT_FALSE(then.empty());
-  EXPECT_EQ(nlohmann::json::parse(then[0].cameras)[0].at("fovy"), 77);
+  EXPECT_EQ(parse_json<nlohmann::json>(then[0].cameras)[0].at("fovy"), 77);
   EXPECT_EQ(looks.all().size(), 2u);
 }
 
@@ -65,8 +66,8 @@ TEST_F(ShownLooksTest, WhatIsNotChangedIsAsTheScenesDocumentHasIt) {
         EXPECT_NEAR(sign * x.get<double>(), static_cast<double>(own[0].geoms[at++]), 1e-6) << part;
     }
   }
-  EXPECT_EQ(nlohmann::json::parse(own[0].lights), doc.text.at("lights"));
-  EXPECT_EQ(nlohmann::json::parse(own[0].cameras), doc.text.at("cameras"));
+  EXPECT_EQ(parse_json<nlohmann::json>(own[0].lights), doc.text.at("lights"));
+  EXPECT_EQ(parse_json<nlohmann::json>(own[0].cameras), doc.text.at("cameras"));
 }
 
 TEST_F(ShownLooksTest, ATrackSaysFromWhenOnAnEnvironmentLooksHow) {

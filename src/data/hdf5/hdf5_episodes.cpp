@@ -11,6 +11,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "data/episode_cache.h"
 #include "data/episode_notes.h"
 #include "data/hdf5/array_cache.h"
@@ -182,7 +183,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   }
 
   void read_manifest(const fs::path& path) {
-    const nlohmann::json list = nlohmann::json::parse(read_file(path), nullptr, false);
+    const nlohmann::json list = try_json<nlohmann::json>(read_file(path));
     COHORT_THROW_UNLESS(list.is_array() && !list.empty(), "{} is no JSON list of trajectories", path.string());
     for (const nlohmann::json& item : list) {
       File file;
@@ -387,7 +388,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   /// What LIBERO's `problem_info` (language_instruction) and RoboCasa's `ep_meta` (lang) say: a text, or its words or
   /// letters one by one. Empty where they say nothing.
   static std::string told_in(const std::string& text, const char* key) {
-    const nlohmann::json info = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json info = try_json<nlohmann::json>(text);
     if (!info.is_object() || !info.contains(key)) return "";
     const nlohmann::json& said = info[key];
     if (said.is_string()) return said.get<std::string>();
@@ -404,7 +405,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     const fs::path list = file.parent_path() / "expanded_instruction_gpt-4-turbo.json";
     const auto known = [](const auto& attribute) { return attribute.first == "language_instruction"; };
     if (!fs::is_regular_file(list, error) || std::any_of(all.begin(), all.end(), known)) return;
-    const nlohmann::json json = nlohmann::json::parse(read_file(list), nullptr, false);
+    const nlohmann::json json = try_json<nlohmann::json>(read_file(list));
     const nlohmann::json* told = json.is_object() && json.contains("instruction") ? &json["instruction"] : nullptr;
     if (told != nullptr && told->is_array() && !told->empty()) told = &told->front();
     COHORT_THROW_UNLESS(told != nullptr && told->is_string(), "{}: has no text instruction", list.string());

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/settings_file.h"
 #include "data/lerobot/parquet_file.h"
 
@@ -32,7 +33,7 @@ std::int64_t count_of(const LeRobotJson& json, const char* key, const std::strin
   const auto found = json.find(key);
   COHORT_THROW_UNLESS(found != json.end() && found->is_number_integer() && *found >= 0 && *found < kMostSteps,
                       "{}: {} is {}, not a number from 0 on", source, key,
-                      found == json.end() ? "missing" : found->dump());
+                      found == json.end() ? "missing" : json_text(*found));
   return found->get<std::int64_t>();
 }
 
@@ -53,7 +54,7 @@ LeRobotFeature feature_of(const std::string& name, const LeRobotJson& json, cons
       if (sound) feature.shape.push_back(extent.get<std::int64_t>());
       if (sound) elements *= feature.shape.back();
       COHORT_THROW_UNLESS(sound && elements < kMostElements, "{}: the feature {} has the shape {}", source, name,
-                          shape->dump());
+                          json_text(*shape));
     }
   const bool picture = feature.dtype == "image" || feature.dtype == "video";
   // A list, or an object with one: {"motors": [...]}.
@@ -145,7 +146,7 @@ std::vector<std::pair<std::int64_t, LeRobotJson>> read_json_lines(const fs::path
     const std::string_view entry = std::string_view(text).substr(begin, end - begin);
     begin = end + 1, ++line;
     if (entry.find_first_not_of(" \r\t") == std::string_view::npos) continue;
-    LeRobotJson json = LeRobotJson::parse(entry, nullptr, false);
+    LeRobotJson json = try_json<LeRobotJson>(entry);
     COHORT_THROW_UNLESS(
         json.is_object(), "{}: line {} is no JSON object, but '{}': the file has one object on each line, such as {}",
         path.string(), line, entry.substr(0, entry.find_last_not_of(" \r\t") + 1).substr(0, 60), example);
@@ -332,7 +333,7 @@ void read_splits(const LeRobotJson& json, LeRobotInfo& info, const std::string& 
           "{}: the split {} is {}; it is FIRST:END within the {} episodes that meta/ lists: write \"0:{}\" "
           "there where it is all of them (episodes are counted in their order, gaps in their numbers are "
           "no matter)",
-          source, name, range.dump(), total, total);
+          source, name, json_text(range), total, total);
       add(name, begin, end);
     }
   if (info.splits.splits.empty()) add("train", 0, total);
@@ -391,7 +392,7 @@ LeRobotInfo read_lerobot_info(const fs::path& folder) {
           : "it is newer than this version of Cohort, or the word was changed by hand");
   const auto fps = json.find("fps");
   COHORT_THROW_UNLESS(fps != json.end() && fps->is_number() && *fps > 0, "{}: fps is {}, not a number above 0", source,
-                      fps == json.end() ? "missing" : fps->dump());
+                      fps == json.end() ? "missing" : json_text(*fps));
   info.fps = fps->get<double>();
   info.robot_type = path_of(json, "robot_type", "");
   const auto features = json.find("features");

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -141,7 +142,7 @@ ParquetNotes lerobot_column_notes(const std::vector<LeRobotFeature>& features) {
   MetaJson types = MetaJson::object();
   for (const LeRobotFeature& feature : features)
     if (feature.dtype != "video") types[feature.name] = hugging_face_type(feature);
-  return {{"huggingface", MetaJson{{"info", {{"features", types}}}}.dump()}};
+  return {{"huggingface", json_text(MetaJson{{"info", {{"features", types}}}})}};
 }
 
 LeRobotMeta::LeRobotMeta(fs::path folder, const std::vector<LeRobotFeature>& features,
@@ -246,7 +247,7 @@ void LeRobotMeta::write_tasks() const {
   const fs::path path = folder_ / "meta" / "tasks.parquet";
   const auto table =
       create_parquet(path, {{"task_index", ParquetValue::kInt64}, {"__index_level_0__", ParquetValue::kText}},
-                     {{"pandas", pandas.dump()}});
+                     {{"pandas", json_text(pandas)}});
   table->write(static_cast<std::int64_t>(tasks_.size()),
                {{.numbers = std::as_bytes(std::span(numbers))}, {.texts = tasks_}});
   table->close();
@@ -283,7 +284,7 @@ void LeRobotMeta::write_info(const std::vector<std::string>& codecs) const {
       {"video_path", videos > 0 ? MetaJson("videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4")
                                 : MetaJson(nullptr)},
       {"features", features}};
-  write_file_atomically(folder_ / "meta" / "info.json", info.dump(4) + "\n");
+  write_file_atomically(folder_ / "meta" / "info.json", json_text(info, 4) + "\n");
 }
 
 void LeRobotMeta::write_statistics() const {
@@ -304,7 +305,7 @@ void LeRobotMeta::write_statistics() const {
     entry["count"] = MetaJson::array({statistics.count});
     json[features_[f].name] = std::move(entry);
   }
-  write_file_atomically(folder_ / "meta" / "stats.json", json.dump(4) + "\n");
+  write_file_atomically(folder_ / "meta" / "stats.json", json_text(json, 4) + "\n");
 }
 
 void LeRobotMeta::finish(const std::vector<std::string>& codecs) {

@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/settings_file.h"
 #include "data/local_path.h"
 #include "data/rlds/json_values.h"
@@ -195,7 +196,7 @@ DatasetInfo parse_dataset_info(std::string_view json, const std::string& source)
     const auto lengths = json_split.find("shardLengths");
     const bool said = lengths != json_split.end() && !lengths->is_null();
     COHORT_THROW_UNLESS(!said || lengths->is_array(), "{}: split {}: shardLengths is {}, no list", source, split.name,
-                        said ? lengths->dump() : "");
+                        said ? json_text(*lengths) : "");
     static const Json kNone = Json::array();  // an empty split is a fault for whoever asks for it: select_split()
     for (const Json& length : said ? *lengths : kNone) {
       split.shard_lengths.push_back(whole_number(length, source, "a shard's length"));
@@ -224,7 +225,7 @@ std::string write_dataset_info(const DatasetInfo& info) {
                               {"shardLengths", lengths}});
   }
   root["version"] = info.version;
-  return root.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(root, 2, BadUtf8::kReplaced);
 }
 
 std::string shard_name(const DatasetInfo& info, const SplitInfo& split, std::int64_t shard) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::data {
 
@@ -19,7 +20,7 @@ inline std::int64_t whole_number(const nlohmann::ordered_json& value, const std:
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
     good = error == std::errc() && end == text.data() + text.size();
   }
-  COHORT_THROW_UNLESS(good, "{}: {} is {}, not a whole number", where, what, value.dump());
+  COHORT_THROW_UNLESS(good, "{}: {} is {}, not a whole number", where, what, json_text(value));
   return result;
 }
 
@@ -28,7 +29,7 @@ inline std::string text_of(const nlohmann::ordered_json& object, const char* nam
                            const std::string& otherwise) {
   const auto found = object.find(name);
   if (found == object.end()) return otherwise;
-  COHORT_THROW_UNLESS(found->is_string(), "{}: {} is {}, not a text", where, name, found->dump());
+  COHORT_THROW_UNLESS(found->is_string(), "{}: {} is {}, not a text", where, name, json_text(*found));
   return found->get<std::string>();
 }
 

@@ -10,6 +10,7 @@
 #include "core/devices_cpu.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/threads.h"
 #include "data/episode_cache.h"
 
@@ -427,7 +428,7 @@ std::vector<std::string> RldsEpisodes::element_names(const std::string& field_na
   const std::filesystem::path file = impl_->records.folder() / kElementNamesFile;
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return {};
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  const auto json = try_json<nlohmann::json>(read_file(file));
   if (!json.is_object() || !json.contains(field_name) || !json.at(field_name).is_array()) return {};
   std::vector<std::string> names;
   for (const auto& name : json.at(field_name))

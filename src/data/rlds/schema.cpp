@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/settings_file.h"
 #include "data/rlds/json_values.h"
 
@@ -35,7 +36,7 @@ std::vector<std::int64_t> shape_of(const Json& object, const Where& where) {
   if (found == object.end() || !found->is_object() || !found->contains("dimensions")) return shape;
   const Json& dimensions = (*found)["dimensions"];
   COHORT_THROW_UNLESS(dimensions.is_array() && dimensions.size() <= kMaxRank - 2, "{}: shape is {}", where.text(),
-                      found->dump());
+                      json_text(*found));
   std::int64_t elements = 1;
   for (const Json& dimension : dimensions) {
     const std::int64_t extent = whole_number(dimension, where.text(), "a dimension");
@@ -126,7 +127,7 @@ Feature parse_body(const Json& json, const Where& where, const std::string& pyth
   throw Error(format(
       "{}: unknown feature type {}; known are dicts, sequences and data sets, tensors and scalars, texts, images, "
       "videos, class labels and boxes",
-      where.text(), python_class.empty() ? json.dump().substr(0, 80) : python_class));
+      where.text(), python_class.empty() ? json_text(json).substr(0, 80) : python_class));
 }
 
 Feature parse(const Json& json, const Where& where) {
@@ -241,7 +242,7 @@ Feature parse_features(std::string_view json, const std::string& source) {
 }
 
 std::string write_features(const Feature& root) {
-  return to_json(root).dump(4, ' ', false, Json::error_handler_t::replace);
+  return json_text(to_json(root), 4, BadUtf8::kReplaced);
 }
 
 Feature make_dict(std::vector<std::pair<std::string, Feature>> children) {

@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "policies/foreign_flags.h"
 
 namespace cohort::policies {
@@ -267,7 +268,7 @@ class LerobotFlags : public ForeignFlags {
              "there is no config.json in it; nothing is downloaded here: hf download MODEL --local-dir FOLDER");
       return;
     }
-    const config::Json json = config::Json::parse(read_file(file), nullptr, false);
+    const config::Json json = try_json<config::Json>(read_file(file));
     if (!json.is_object() || json.value("type", "") != "act") {
       refuse("policy.path", *path_, "is no ACT");
       return;
@@ -276,7 +277,8 @@ class LerobotFlags : public ForeignFlags {
     for (const std::string_view name : kOfNetwork)
       if (json.contains(name)) {
         const config::Json& value = json.at(std::string(name));
-        of_file.push_back(format("model.act.{}={}", name, value.is_string() ? value.get<std::string>() : value.dump()));
+        of_file.push_back(
+            format("model.act.{}={}", name, value.is_string() ? value.get<std::string>() : json_text(value)));
       }
     flags_.overrides.insert(flags_.overrides.begin(), of_file.begin(), of_file.end());
     flags_.of_files += of_file.size();

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cohort::policies {
 namespace {
@@ -37,7 +38,7 @@ void read_lerobot_act(const LeRobotPolicy& policy, models::ActSettings& s) {
     try {
       setting = policy.config.at(name).get<std::decay_t<decltype(setting)>>();
     } catch (const nlohmann::json::exception&) {
-      throw Error(format("{} = {} has another type than ACT's settings", name, policy.config.at(name).dump()));
+      throw Error(format("{} = {} has another type than ACT's settings", name, json_text(policy.config.at(name))));
     }
   };
   each_field(s, value_of);
@@ -51,13 +52,13 @@ void read_lerobot_act(const LeRobotPolicy& policy, models::ActSettings& s) {
     return !policy.config.contains(name) || policy.config.at(name) == wanted;
   };
   COHORT_THROW_UNLESS(is("n_obs_steps", 1), "n_obs_steps = {}, but ACT sees one moment",
-                      policy.config.at("n_obs_steps").dump());
+                      json_text(policy.config.at("n_obs_steps")));
   COHORT_THROW_UNLESS(is("replace_final_stride_with_dilation", false) || is("replace_final_stride_with_dilation", 0),
                       "replace_final_stride_with_dilation = {} is not done here",
-                      policy.config.at("replace_final_stride_with_dilation").dump());
+                      json_text(policy.config.at("replace_final_stride_with_dilation")));
   COHORT_THROW_UNLESS(is("use_peft", false),
                       "use_peft = {}: the weights are adapters to others; merge them first (merge_and_unload())",
-                      policy.config.at("use_peft").dump());
+                      json_text(policy.config.at("use_peft")));
   COHORT_THROW_UNLESS(
       s.vision_backbone == "resnet18" || s.vision_backbone == "resnet34" || s.vision_backbone == "resnet50",
       "vision_backbone = \"{}\"; known are resnet18, resnet34 and resnet50", s.vision_backbone);

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "models/vision/camera_name.h"
 #include "policies/diffusion/diffusion_policy.h"
 
@@ -137,7 +138,7 @@ void read_encoder(const LeRobotPolicy& policy, PolicySettings& settings) {
     try {
       return config.contains(name) ? config.at(name).get<decltype(otherwise)>() : otherwise;
     } catch (const nlohmann::json::exception&) {
-      throw Error(format("{} = {} has another type than a diffusion policy's", name, config.at(name).dump()));
+      throw Error(format("{} = {} has another type than a diffusion policy's", name, json_text(config.at(name))));
     }
   };
   models::ObservationEncoderSettings& images = settings.images;
@@ -152,12 +153,12 @@ void read_encoder(const LeRobotPolicy& policy, PolicySettings& settings) {
   images.combine = false;
   COHORT_THROW_UNLESS(!config.contains("resize_shape") || config.at("resize_shape").is_null(),
                       "resize_shape = {} is not done here: give it pictures of that size, and set crop_shape",
-                      config.at("resize_shape").dump());
+                      json_text(config.at("resize_shape")));
   images.crop.enabled = config.contains("crop_shape") && !config.at("crop_shape").is_null();
   if (images.crop.enabled) {
     const auto shape = value_of("crop_shape", std::vector<int>());
     COHORT_THROW_UNLESS(shape.size() == 2, "crop_shape = {}, but must be a height and a width",
-                        config.at("crop_shape").dump());
+                        json_text(config.at("crop_shape")));
     images.crop = {.enabled = shape != settings.image_size,  // a crop of the whole picture is none
                    .crop_height = shape[0],
                    .crop_width = shape[1],
@@ -293,10 +294,10 @@ void read_lerobot_diffusion(const LeRobotPolicy& policy, PolicySettings& setting
     try {
       setting = wanted(name).template get<std::decay_t<decltype(setting)>>();
     } catch (const nlohmann::json::exception&) {
-      throw Error(format("{} = {} has another type than a diffusion policy's", name, config.at(name).dump()));
+      throw Error(format("{} = {} has another type than a diffusion policy's", name, json_text(config.at(name))));
     }
   });
-  const std::string kind = wanted("noise_scheduler_type").dump();
+  const std::string kind = json_text(wanted("noise_scheduler_type"));
   COHORT_THROW_UNLESS(kind == "\"DDPM\"" || kind == "\"DDIM\"", "noise_scheduler_type = {}; known are DDPM and DDIM",
                       kind);
   s.sampler.kind = kind == "\"DDPM\"" ? "ddpm" : "ddim";

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/yaml_file.h"
 #include "policies/rdt/state_vector.h"
 
@@ -56,7 +57,7 @@ const std::map<std::string, Json>& only_value_of_key() {
 }
 
 Json json_file(const fs::path& file) {
-  Json json = Json::parse(read_file(file), nullptr, false);
+  Json json = try_json<Json>(read_file(file));
   COHORT_THROW_UNLESS(!json.is_discarded(), "{}: is no JSON", file.string());
   return json;
 }
@@ -89,11 +90,12 @@ class ConfigReader {
   }
 
   void take(const std::string& key, const Json& value) {
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
     if (const auto same = setting_of_key().find(key); same != setting_of_key().end()) {
       set(same->second, text);
     } else if (const auto only = only_value_of_key().find(key); only != only_value_of_key().end()) {
-      if (value != only->second) refuse(key, format("is {}, but only {} is done", value.dump(), only->second.dump()));
+      if (value != only->second)
+        refuse(key, format("is {}, but only {} is done", json_text(value), json_text(only->second)));
     } else if (key == "dataset.epsd_len_thresh_low" || key == "dataset.epsd_len_thresh_high") {
       if (!value.is_number_integer() || value < 1)
         return refuse(key, format("is {}, but must be a number of steps", text));
@@ -151,18 +153,18 @@ class ConfigReader {
                             std::all_of(list->begin(), list->end(), [](const Json& name) { return name.is_string(); }),
                         "{}: is no list of names of data sets", list_path);
     const auto names = list->get<std::vector<std::string>>();
-    set("model.rdt.data_sets", list->dump());
+    set("model.rdt.data_sets", json_text(*list));
     if (const auto json = beside("dataset_control_freq.json", "model.rdt.ctrl_freq says it")) {
       Json all = Json::array();
       for (const std::string& name : names) {
         const Json& value = entry(*json, "dataset_control_freq.json", name, list_path);
         COHORT_THROW_UNLESS(value.is_number() && value >= 0, "{}: {} = {} is no frequency",
-                            (folder_ / "dataset_control_freq.json").string(), name, value.dump());
+                            (folder_ / "dataset_control_freq.json").string(), name, json_text(value));
         all.push_back(value);
       }
-      set("model.rdt.ctrl_freq", all.front().dump());
+      set("model.rdt.ctrl_freq", json_text(all.front()));
       if (std::any_of(all.begin(), all.end(), [&](const Json& value) { return value != all.front(); }))
-        set("model.rdt.ctrl_freqs", all.dump());
+        set("model.rdt.ctrl_freqs", json_text(all));
     }
     if (names.size() > 1) {
       const std::string file = request_.dataset_type + "_sample_weights.json";
@@ -171,9 +173,9 @@ class ConfigReader {
         for (const std::string& name : names) {
           all.push_back(entry(*json, file, name, list_path));
           COHORT_THROW_UNLESS(all.back().is_number(), "{}: {} = {} is no weight", (folder_ / file).string(), name,
-                              all.back().dump());
+                              json_text(all.back()));
         }
-        set("data.weights", all.dump());
+        set("data.weights", json_text(all));
       }
     }
     images(names, list_path);
@@ -218,7 +220,7 @@ class ConfigReader {
                           where, names.front());
       first = cameras;
     }
-    set("data.images", first->dump());
+    set("data.images", json_text(*first));
   }
 
   RdtConfigRequest request_;

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "data/instruction_texts.h"
 #include "data/open_episodes.h"
 #include "policies/instruction_embeddings.h"
@@ -164,7 +165,7 @@ std::string before_episode_of(const std::filesystem::path& checkpoint) {
   std::string said = models::RdtSettings().before_episode;
   // What is wrong with a checkpoint is said where it is read as a whole.
   if (!fs::exists(state, error)) return said;
-  const config::Json json = config::Json::parse(read_file(state), nullptr, false);
+  const config::Json json = try_json<config::Json>(read_file(state));
   if (json.is_discarded()) return said;
   const config::Json::json_pointer place("/configuration/model/rdt/before_episode");
   if (json.contains(place) && json.at(place).is_string()) said = json.at(place).get<std::string>();

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 
 namespace cohort::policies {
 namespace {
@@ -54,7 +55,7 @@ class DeepspeedReader {
  private:
   void set(const std::string& text) { file_.overrides.push_back(text); }
   void refuse(const std::string& key, const Json& value, std::string_view remedy) {
-    refused_ += format("\n  {} = {}: {}", key, value.dump(), remedy);
+    refused_ += format("\n  {} = {}: {}", key, json_text(value), remedy);
   }
   void leave(std::string_view key) { own_affairs_ += format("{}{}", own_affairs_.empty() ? "" : ", ", key); }
   static bool is_auto(const Json& value) { return value.is_string() && value == "auto"; }
@@ -64,7 +65,7 @@ class DeepspeedReader {
     if (is_auto(value)) return;
     if (!value.is_number() || value.get<double>() < 0 || (whole && !value.is_number_integer()))
       return refuse(key, value, whole ? "is no whole number" : "is no number");
-    set(format("{}={}", setting, value.dump()));
+    set(format("{}={}", setting, json_text(value)));
   }
 
   void take(const std::string& key, const Json& value) {
@@ -98,7 +99,7 @@ class DeepspeedReader {
       const std::string full = "zero_optimization." + key;
       if (key == "stage") {
         if (value == 0 || value == 1 || value == 2)
-          set("parallel.zero=" + value.dump());
+          set("parallel.zero=" + json_text(value));
         else
           refuse(full, value,
                  "there are 0, 1 and 2: parameters are whole on every rank; take 2, --use_8bit_adam and "
@@ -156,7 +157,7 @@ class DeepspeedReader {
 }  // namespace
 
 DeepspeedFile read_deepspeed_file(const std::filesystem::path& path) {
-  const Json json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/true);
+  const Json json = try_json<Json>(read_file(path), JsonComments::kAllowed);
   COHORT_THROW_UNLESS(!json.is_discarded(), "{} is no JSON file", path.string());
   return DeepspeedReader(json, path.string()).file();
 }

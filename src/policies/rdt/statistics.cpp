@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "policies/rdt/state_vector.h"
 
 namespace cohort::policies {
@@ -20,7 +21,7 @@ constexpr const char* kOfAll = "all";
 constexpr double kFarBelow = 10;  // times
 
 Json statistics_file(const std::string& path) {
-  Json json = Json::parse(read_file(path), nullptr, false);
+  Json json = try_json<Json>(read_file(path));
   COHORT_THROW_UNLESS(!json.is_discarded(), "{}: is no JSON", path);
   COHORT_THROW_UNLESS(json.is_object(), "{}: is no JSON object of data sets", path);
   return json;

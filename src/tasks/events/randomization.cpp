@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "sim/host/looks.h"
 #include "tasks/file/patterns.h"
 
@@ -223,26 +224,26 @@ class Reader {
     const bool number = value.is_number();
     COHORT_THROW_UNLESS(
         number || (value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number()),
-        "{} is {}: {} needed", what, value.dump(),
+        "{} is {}: {} needed", what, json_text(value),
         distribution == RandomDistribution::kGaussian ? "[mean, standard deviation] is"
                                                       : "a number, or two, [low, high], are");
     const DrawRange r = number ? DrawRange{value.get<double>(), value.get<double>()}
                                : DrawRange{value[0].get<double>(), value[1].get<double>()};
     COHORT_THROW_UNLESS(std::isfinite(r.low) && std::isfinite(r.high), "{} is {}: finite numbers are needed", what,
-                        value.dump());
+                        json_text(value));
     switch (distribution) {
       case RandomDistribution::kGaussian:
         if (number) return {r.low, 0};
-        COHORT_THROW_UNLESS(r.high >= 0, "{} is {}: the standard deviation is below zero", what, value.dump());
+        COHORT_THROW_UNLESS(r.high >= 0, "{} is {}: the standard deviation is below zero", what, json_text(value));
         break;
       case RandomDistribution::kConstant:
-        COHORT_THROW_UNLESS(r.low == r.high, "{} is {}: a constant is one number", what, value.dump());
+        COHORT_THROW_UNLESS(r.low == r.high, "{} is {}: a constant is one number", what, json_text(value));
         break;
       case RandomDistribution::kLogUniform:
-        COHORT_THROW_UNLESS(r.low > 0, "{} is {}: log_uniform draws from numbers above zero", what, value.dump());
+        COHORT_THROW_UNLESS(r.low > 0, "{} is {}: log_uniform draws from numbers above zero", what, json_text(value));
         [[fallthrough]];
       case RandomDistribution::kUniform:
-        COHORT_THROW_UNLESS(r.low <= r.high, "{} is {}: low is above high", what, value.dump());
+        COHORT_THROW_UNLESS(r.low <= r.high, "{} is {}: low is above high", what, json_text(value));
     }
     return r;
   }

@@ -14,6 +14,7 @@
 #include "core/files.h"
 #include "core/fnv.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "tasks/file/plan_reader.h"
 
 namespace cohort::tasks {
@@ -52,7 +53,7 @@ FilePlan PlanReader::read() {
       throw Error(format("{}: the file is of version {} of task files, and this Cohort knows {}: a newer one reads it",
                          file_, format_version, kNewestFormat));
     plan_.spec.name = fs::path(file_).stem().string();
-    plan_.scene_key = format("{:016x}", fnv1a(root.get("scene").dump() + root.get("simulation").dump()));
+    plan_.scene_key = format("{:016x}", fnv1a(json_text(root.get("scene")) + json_text(root.get("simulation"))));
     kept_ = root.get("kept");
     if (kept_.is_object() && kept_.value("scene", plan_.scene_key) != plan_.scene_key) {
       // Settings, or `play`, ask for another model than the one that is kept: the files have it, if they are still there.
@@ -140,9 +141,9 @@ void PlanReader::each(JsonSection& section, const std::function<void(const std::
 Range PlanReader::range_of(const Json& value, const std::string& what) {
   if (value.is_number()) return {value.get<double>(), value.get<double>()};
   COHORT_THROW_UNLESS(value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number(),
-                      "{} is {}: two numbers, [low, high], are needed", what, value.dump());
+                      "{} is {}: two numbers, [low, high], are needed", what, json_text(value));
   const Range range{value[0].get<double>(), value[1].get<double>()};
-  COHORT_THROW_UNLESS(range.low <= range.high, "{} is {}: low is above high", what, value.dump());
+  COHORT_THROW_UNLESS(range.low <= range.high, "{} is {}: low is above high", what, json_text(value));
   return range;
 }
 
@@ -156,7 +157,7 @@ std::vector<std::string> ppo_words(const Json& content) {
     if (v.is_object()) {
       for (const auto& [key, inner] : v.items()) add(path.empty() ? key : path + "." + key, inner);
     } else if (!v.is_null()) {
-      words.push_back(path + "=" + (v.is_string() ? v.get<std::string>() : v.dump()));
+      words.push_back(path + "=" + (v.is_string() ? v.get<std::string>() : json_text(v)));
     }
   };
   if (content.contains("ppo")) add("", content.at("ppo"));
@@ -216,14 +217,14 @@ void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {
   write_file_atomically(folder / model,
                         std::string_view(reinterpret_cast<const char*>(scene.mjb.data()), scene.mjb.size()));
   Json kept{{"file", fs::absolute(plan.file).string()},
-            {"content", format("{:016x}", fnv1a(content.dump()))},
+            {"content", format("{:016x}", fnv1a(json_text(content)))},
             {"model", model},
             {"scene", plan.scene_key},
             {"entity_links", scene.entity_links},
             {"entity_geoms", scene.entity_geoms}};
   content.erase("kept");
   content["kept"] = std::move(kept);
-  write_file_atomically(folder / (stem + ".json"), content.dump(2) + "\n");
+  write_file_atomically(folder / (stem + ".json"), json_text(content, 2) + "\n");
 }
 
 std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw) {

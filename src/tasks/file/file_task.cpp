@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/fnv.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/real_at.h"
 #include "core/yaml_file.h"
@@ -59,7 +60,7 @@ Json read_file_alone(const std::string& path) {
     }
   }
   try {
-    return Json::parse(read_file(path), nullptr, true, true);
+    return parse_json<Json>(read_file(path), JsonComments::kAllowed);
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: {}", path, e.what()));
   }
@@ -79,7 +80,7 @@ Json read_content(const std::string& path, std::vector<std::string> includers = 
   Json content = read_file_alone(path);
   if (!content.is_object() || !content.contains("include")) return content;
   COHORT_THROW_UNLESS(content["include"].is_string(), "{}: include is {}: the name of one task file", path,
-                      content["include"].dump());
+                      json_text(content["include"]));
   includers.push_back(fs::weakly_canonical(path).string());
   const fs::path other = content["include"].get<std::string>();
   const std::string file = path_from(fs::path(path).parent_path(), other.string()).string();
@@ -224,7 +225,7 @@ FileTaskSettings settings_of(const std::string& path, const Json& content) {
   const Json& success = content["success"];
   if (!success.contains("ends_episode")) return own;
   COHORT_THROW_UNLESS(success["ends_episode"].is_boolean(), "{}: success.ends_episode is {}: true or false", path,
-                      success["ends_episode"].dump());
+                      json_text(success["ends_episode"]));
   own.end_on_success = success["ends_episode"].get<bool>();
   return own;
 }
@@ -695,7 +696,7 @@ void use_kept_task(const std::string& task, const fs::path& run, bool only_missi
   if (there) {
     std::string content;
     try {
-      content = format("{:016x}", fnv1a(read_content(task).dump()));
+      content = format("{:016x}", fnv1a(json_text(read_content(task))));
     } catch (const Error&) {  // what it includes is not there any more
     }
     if (read_content(copy.string()).at("kept").value("content", "") != content) changed = ", which has changed since";
@@ -715,7 +716,7 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
 }
 
 std::string task_file_content(const std::string& path) {
-  return read_content(present(path)).dump();
+  return json_text(read_content(present(path)));
 }
 
 TaskEntry task_of_file(const std::string& named) {

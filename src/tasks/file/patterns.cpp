@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 
 namespace cohort::tasks {
 
@@ -63,11 +64,11 @@ std::vector<int> match_names(std::span<const std::string> names, std::span<const
 std::vector<double> values_by_name(const config::Json& value, std::span<const std::string> names,
                                    const std::string& what) {
   if (value.is_number()) return std::vector<double>(names.size(), value.get<double>());
-  COHORT_THROW_UNLESS(value.is_object(), "{} is a number, or an object of patterns and numbers", value.dump());
+  COHORT_THROW_UNLESS(value.is_object(), "{} is a number, or an object of patterns and numbers", json_text(value));
   std::vector<double> values(names.size());
   std::vector<bool> has(names.size());
   for (const auto& [pattern, number] : value.items()) {
-    COHORT_THROW_UNLESS(number.is_number(), "'{}: {}' gives no number", pattern, number.dump());
+    COHORT_THROW_UNLESS(number.is_number(), "'{}: {}' gives no number", pattern, json_text(number));
     const std::string patterns[] = {pattern};
     for (const int i : match_names(names, patterns, what)) {
       const auto at = static_cast<std::size_t>(i);
@@ -75,8 +76,8 @@ std::vector<double> values_by_name(const config::Json& value, std::span<const st
     }
   }
   for (std::size_t i = 0; i < names.size(); ++i)
-    COHORT_THROW_UNLESS(has[i], "no pattern of {} gives a number for the {} '{}': add '.*' as the last", value.dump(),
-                        what, names[i]);
+    COHORT_THROW_UNLESS(has[i], "no pattern of {} gives a number for the {} '{}': add '.*' as the last",
+                        json_text(value), what, names[i]);
   return values;
 }
 

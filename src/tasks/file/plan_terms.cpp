@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"
 
@@ -22,14 +23,14 @@ std::map<std::string, TermParameter> PlanReader::parameters_of(JsonSection& s, c
     s.ignore(name);
     COHORT_THROW_UNLESS(s.has(name) || !standard.empty(), "the term {} needs `{}`: {}", entry.name, name,
                         parameter.means);
-    const Json value = s.has(name) ? s.get(name) : Json::parse(standard);
+    const Json value = s.has(name) ? s.get(name) : parse_json<Json>(standard);
     TermParameter& given = all[name];
     if (parameter.kind == TermParameterEntry::kNames) {
       if (value.is_string()) {
         given.texts = {value.get<std::string>()};
       } else {
         COHORT_THROW_UNLESS(config::read_value(value, given.texts), "`{}` is {}: a name, or a list of names", name,
-                            value.dump());
+                            json_text(value));
       }
     } else if (parameter.kind == TermParameterEntry::kJointValues) {
       const auto joints = all.find("joints");
@@ -45,7 +46,7 @@ std::map<std::string, TermParameter> PlanReader::parameters_of(JsonSection& s, c
         values.push_back(value.get<double>());
       else
         COHORT_THROW_UNLESS(config::read_value(value, values) && !values.empty(),
-                            "`{}` is {}: a number, numbers or a formula", name, value.dump());
+                            "`{}` is {}: a number, numbers or a formula", name, json_text(value));
       given.value = names.graph().constant(std::vector<float>(values.begin(), values.end()));
     }
   }

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 
 namespace cohort::tasks::libero {
 namespace fs = std::filesystem;
@@ -39,7 +40,7 @@ config::Json benchmark_orders() {
   const fs::path file = libero_folder() / "suites.json";
   if (libero_folder().empty() || !fs::exists(file)) return config::Json::object();
   try {
-    config::Json orders = config::Json::parse(read_file(file));
+    config::Json orders = parse_json<config::Json>(read_file(file));
     COHORT_THROW_UNLESS(orders.is_object(), "{}: it holds no object of suites", file.string());
     return orders;
   } catch (const config::Json::exception& e) {

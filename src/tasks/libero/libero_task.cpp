@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "render/renderer.h"
 #include "tasks/actor.h"
 #include "tasks/built_in_tasks.h"
@@ -221,7 +222,7 @@ class LiberoTask final : public Task, public ShowsScene {
     json["settings"] = fields_->to_json();
     json["model"] = format("{:016x}", simulation_.model().fingerprint());
     json["renderer"] = renderer_ ? renderer_->description() : pictures_settings_.renderer;
-    return json.dump();
+    return json_text(json);
   }
 
   Simulation& simulation() { return simulation_; }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "formats/npy.h"
 #include "tasks/libero/picture_noise.h"
 
@@ -23,7 +24,7 @@ Json read_task_json(const fs::path& folder) {
                       "{} is no folder of a LIBERO task: it has no task.json (`cohort export-libero` writes them)",
                       folder.string());
   try {
-    return Json::parse(read_file(file));
+    return parse_json<Json>(read_file(file));
   } catch (const Json::exception& e) {
     throw Error(format("{}: {}", file.string(), e.what()));
   }
@@ -145,9 +146,8 @@ void check_assets(const fs::path& folder) {
   for (const std::string& file : attribute_values(xml, "file"))
     if (!fs::exists(assets / file)) missing.insert(file);
   if (missing.empty()) return;
-  const Json manifest = fs::exists(assets / "manifest.json")
-                            ? Json::parse(read_file(assets / "manifest.json"), nullptr, false)
-                            : Json::object();
+  const Json manifest =
+      fs::exists(assets / "manifest.json") ? try_json<Json>(read_file(assets / "manifest.json")) : Json::object();
   constexpr std::size_t kShown = 5;
   std::string list;
   std::size_t shown = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/json_text.h"
 #include "core/threads.h"
 #include "tasks/actor.h"
 #include "tasks/push_t/push_t.h"
@@ -111,7 +112,7 @@ class PushTTask final : public Task {
   std::string description() const override {
     config::Json json = fields_->to_json();
     json["engine"] = "chipmunk";
-    return json.dump();
+    return json_text(json);
   }
 
   TaskFields settings() const override { return fields_; }

@@ -12,6 +12,7 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/utf8.h"
 #include "data/disjoint.h"
 #include "data/names_of_sets.h"
@@ -161,7 +162,8 @@ class PolicyJob final : public Job {
     shape_windows();
     choose_instruction();
     data_.augment = false;
-    data_.given_statistics = {policies::statistics_of_set(statistics.dump(), data_set, "the checkpoint's statistics")};
+    data_.given_statistics = {
+        policies::statistics_of_set(json_text(statistics), data_set, "the checkpoint's statistics")};
     train_ = std::make_shared<data::RobotWindows>(data_);
     take_shapes();
     PredictionRequest request{.samples = with_language(train_), .has_truth = true};

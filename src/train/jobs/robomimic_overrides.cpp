@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/utf8.h"
 
 namespace cohort::train {
@@ -47,7 +48,7 @@ Json value_of(const std::string& text) {
   if (text == "None") return Json(nullptr);
   if (text == "True") return Json(true);
   if (text == "False") return Json(false);
-  Json parsed = Json::parse(text, nullptr, false);
+  Json parsed = try_json<Json>(text);
   if (!parsed.is_discarded()) return parsed;
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
     Json list = Json::array();
@@ -112,7 +113,7 @@ void set_script_flags(Json& json, const std::vector<std::string>& overrides, con
     if (key == "algo") {
       COHORT_THROW_UNLESS(json.contains("algo_name") && json.at("algo_name") == value,
                           "--algo {}: {} is a configuration of {}; leave --algo out", text.substr(key.size() + 1), path,
-                          json.contains("algo_name") ? json.at("algo_name").dump() : "no algorithm");
+                          json.contains("algo_name") ? json_text(json.at("algo_name")) : "no algorithm");
     } else if (key == "dataset") {
       const bool rlds = has_path(json, "train.data_format") && json["train"]["data_format"] == "droid_rlds";
       if (!rlds && has_path(json, "train.data_path")) set_path(json, "train.data_path", nullptr);

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "core/json_text.h"
 
 namespace cohort::train {
 namespace {
@@ -15,7 +16,7 @@ using config::JsonSection;
 void without_effect(JsonSection& section, RobomimicReading& r, const std::string& key, const std::string& reason) {
   const Json& value = section.get(key);
   if (value.is_null() || config::is_empty(value)) return;
-  r.notes.push_back(format("{}.{} = {}: {}", section.path(), key, value.dump(), reason));
+  r.notes.push_back(format("{}.{} = {}: {}", section.path(), key, json_text(value), reason));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/utf8.h"
 #include "data/open_episodes.h"
 #include "data/rlds/dataset_info.h"
@@ -83,7 +84,7 @@ void read_actions(RobomimicReading& r, data::RobotDataSettings& data) {
     Json form(nullptr), at_runtime(nullptr);
     Json normalization = r.rlds() ? Json("min_max") : Json(nullptr);
     const auto refuse = [&](const std::string& name, const Json& value, const std::string& why) {
-      r.refused.push_back(format("train.action_config.{}.{} = {} {}", key, name, value.dump(), why));
+      r.refused.push_back(format("train.action_config.{}.{} = {} {}", key, name, json_text(value), why));
     };
     if (!r.rlds() && !r.action_config.empty() && !r.action_config.contains(key))
       r.refused.push_back(
@@ -139,7 +140,7 @@ void read_actions(RobomimicReading& r, data::RobotDataSettings& data) {
       if (shape.is_array() && shape.size() == 2 && shape[1].is_number_integer())
         data.action_width += shape[1].get<std::int64_t>();
       else
-        r.refused.push_back(format("train.action_shapes = {} is no list of (1, width)", r.action_shapes.dump()));
+        r.refused.push_back(format("train.action_shapes = {} is no list of (1, width)", json_text(r.action_shapes)));
     }
   }
 }
@@ -183,7 +184,7 @@ void read_hdf5_sets(RobomimicReading& r, data::RobotDataSettings& data) {
   Json list = r.data;
   if (!r.data_path.empty()) {
     if (!list.is_null() && list != Json(r.data_path))
-      r.notes.push_back(format("train.data = {} is not read: train.data_path names the data", list.dump()));
+      r.notes.push_back(format("train.data = {} is not read: train.data_path names the data", json_text(list)));
     list = Json(r.data_path);
   }
   if (list.is_string()) {
@@ -193,12 +194,12 @@ void read_hdf5_sets(RobomimicReading& r, data::RobotDataSettings& data) {
     list.push_back(std::move(entry));
   }
   if (!list.is_array() || list.empty()) {
-    r.refused.push_back(format("train.data = {} is no file and no list of {{\"path\": FILE}}", r.data.dump()));
+    r.refused.push_back(format("train.data = {} is no file and no list of {{\"path\": FILE}}", json_text(r.data)));
     return;
   }
   for (const Json& entry : list) {
     if (!entry.is_object() || !entry.contains("path") || !entry.at("path").is_string()) {
-      r.refused.push_back(format("train.data: {} has no path", entry.dump()));
+      r.refused.push_back(format("train.data: {} has no path", json_text(entry)));
       continue;
     }
     std::string path = entry.at("path").get<std::string>();
@@ -232,7 +233,7 @@ std::string environment_of(const std::string& path) {
   try {
     const auto source = data::open_episodes(path, {.format = "hdf5", .index_cache = "never"});
     if (source->size() == 0) return "";
-    const Json args = Json::parse(source->open(0)->metadata("data/env_args"), nullptr, false);
+    const Json args = try_json<Json>(source->open(0)->metadata("data/env_args"));
     if (args.is_object() && args.contains("env_name") && args.at("env_name").is_string())
       return args.at("env_name").get<std::string>();
   } catch (const Error&) {

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "support/fresh_folder.h"
 
@@ -23,7 +23,7 @@ const std::string kT5Fixture = COHORT_SOURCE_DIR "/tests/models/fixtures/t5/";
 TEST(SentencePiece, GivesTransformersPiecesIdsPaddingAndTruncation) {
   NEEDS_SENTENCE_PIECE();
   const SentencePiece tokenizer(kT5Fixture + "spiece.model");
-  const auto facts = parse_json(read_file(kT5Fixture + "expected.json"));
+  const auto facts = parse_json<nlohmann::json>(read_file(kT5Fixture + "expected.json"));
   EXPECT_EQ(tokenizer.size(), facts.at("size").get<std::int64_t>());
   const auto length = facts.at("length").get<std::int64_t>();
   std::vector<std::string> texts;

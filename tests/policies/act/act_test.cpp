@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "models/fixture.h"
 #include "models/formula.h"
@@ -25,7 +25,8 @@ constexpr std::int64_t kBatch = 3, kState = 5, kEnvironment = 4, kAction = 3, kH
 constexpr double kOutputTolerance = 1e-5, kGradientTolerance = 1e-4, kRunTolerance = 1e-4;
 
 nlohmann::ordered_json facts_of(const std::string& file) {
-  return parse_ordered_json(read_file(std::string(COHORT_SOURCE_DIR "/tests/policies/act/fixtures/") + file));
+  return parse_json<nlohmann::ordered_json>(
+      read_file(std::string(COHORT_SOURCE_DIR "/tests/policies/act/fixtures/") + file));
 }
 
 /// The networks of make_act_fixtures.py.

@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "models/fixture.h"
 #include "models/formula.h"
@@ -54,7 +54,7 @@ std::vector<float> frame_of(int i) {
 
 /// The actions that the policy in a folder executes of its chunk, by LeRobot's answers.
 void expect_answers(const fs::path& folder) {
-  const auto answers = parse_ordered_json(read_file(kFixtures / "folder.json")).at("chunks");
+  const auto answers = parse_json<nlohmann::ordered_json>(read_file(kFixtures / "folder.json")).at("chunks");
   TrainedPolicy policy(folder, {.exact = false});
   EXPECT_EQ(policy.action_width(), kAction);
   EXPECT_EQ(policy.chunk(), kExecuted);
@@ -77,9 +77,9 @@ fs::path changed(const std::string& name, const std::function<void(const fs::pat
 }
 
 void edit_json(const fs::path& path, const std::function<void(nlohmann::ordered_json&)>& edit) {
-  auto json = parse_ordered_json(read_file(path));
+  auto json = parse_json<nlohmann::ordered_json>(read_file(path));
   edit(json);
-  std::ofstream(path) << json.dump(2);
+  std::ofstream(path) << json_text(json, 2);
 }
 
 void edit_tensors(const fs::path& path, const std::function<void(weights::NamedTensors&)>& edit) {
@@ -105,13 +105,15 @@ TEST(LeRobotFolder, WrittenAgainItIsWhatLeRobotWrote) {
   expect_answers(folder);
   // What names no network, and is null or another way of saying so in theirs.
   const std::vector<std::string> free{"device", "push_to_hub", "pretrained_revision"};
-  const auto ours = parse_ordered_json(read_file(folder / "config.json"));
-  const auto config = parse_ordered_json(read_file(theirs / "config.json"));
+  const auto ours = parse_json<nlohmann::ordered_json>(read_file(folder / "config.json"));
+  const auto config = parse_json<nlohmann::ordered_json>(read_file(theirs / "config.json"));
   for (const auto& [name, value] : config.items())
     if (std::find(free.begin(), free.end(), name) == free.end())
       EXPECT_EQ(ours.value(name, nlohmann::ordered_json("absent")), value) << name;
   for (const char* name : {kBefore, kAfter})
-    EXPECT_EQ(parse_ordered_json(read_file(folder / name)), parse_ordered_json(read_file(theirs / name))) << name;
+    EXPECT_EQ(parse_json<nlohmann::ordered_json>(read_file(folder / name)),
+              parse_json<nlohmann::ordered_json>(read_file(theirs / name)))
+        << name;
   for (const auto& file : fs::directory_iterator(theirs)) {
     if (file.path().extension() != ".safetensors") continue;
     std::map<std::string, at::Tensor> written;
@@ -131,7 +133,7 @@ TEST(LeRobotFolder, WrittenAgainItIsWhatLeRobotWrote) {
 
 TEST(LeRobotFolder, OfADiffusionPolicyGivesTheActionsThatLeRobotGivesAndIsWrittenAgain) {
   const fs::path theirs = COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot";
-  const auto answers = parse_ordered_json(read_file(theirs / "folder.json")).at("actions");
+  const auto answers = parse_json<nlohmann::ordered_json>(read_file(theirs / "folder.json")).at("actions");
   const fs::path folder = test::fresh_folder("lerobot_diffusion");
   write_lerobot_folder(read_lerobot_folder(theirs / "folder"), "theirs", folder,
                        {.environment_state = {"observation.environment_state"}});
@@ -149,8 +151,8 @@ TEST(LeRobotFolder, OfADiffusionPolicyGivesTheActionsThatLeRobotGivesAndIsWritte
           << one << " " << i;
     }
   }
-  const auto ours = parse_ordered_json(read_file(folder / "config.json")),
-             config = parse_ordered_json(read_file(theirs / "folder" / "config.json"));
+  const auto ours = parse_json<nlohmann::ordered_json>(read_file(folder / "config.json")),
+             config = parse_json<nlohmann::ordered_json>(read_file(theirs / "folder" / "config.json"));
   for (const char* name : {"type", "n_obs_steps", "horizon", "n_action_steps", "down_dims", "noise_scheduler_type",
                            "num_inference_steps", "beta_schedule", "clip_sample", "drop_n_last_frames"})
     EXPECT_EQ(ours.at(name), config.at(name)) << name;
@@ -226,7 +228,8 @@ void expect_actions(const fs::path& folder, const nlohmann::ordered_json& answer
 }
 
 TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesGivesTheActionsThatLeRobotGivesAndIsWrittenAgain) {
-  const auto facts = parse_ordered_json(read_file(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot/pictures.json"));
+  const auto facts = parse_json<nlohmann::ordered_json>(
+      read_file(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot/pictures.json"));
   const std::vector<std::string> fields{"vision_backbone",
                                         "crop_shape",
                                         "crop_is_random",
@@ -242,8 +245,8 @@ TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesGivesTheActionsThatLeRobotGive
     write_lerobot_folder(read_lerobot_folder(theirs), "theirs", ours,
                          {.environment_state = environment ? of_environment : std::vector<std::string>()});
     expect_actions(ours, facts.at(name).at("actions"), size, environment);
-    const auto written = parse_ordered_json(read_file(ours / "config.json")),
-               read = parse_ordered_json(read_file(theirs / "config.json"));
+    const auto written = parse_json<nlohmann::ordered_json>(read_file(ours / "config.json")),
+               read = parse_json<nlohmann::ordered_json>(read_file(theirs / "config.json"));
     for (const std::string& field : fields) EXPECT_EQ(written.at(field), read.at(field)) << name << " " << field;
     std::map<std::string, at::Tensor> again;
     for (const auto& [weight, tensor] : weights::read_safetensors(ours / "model.safetensors").tensors)
@@ -259,7 +262,8 @@ TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesGivesTheActionsThatLeRobotGive
 }
 
 TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesIsRefusedByTheFieldThatDoesNotFit) {
-  const auto facts = parse_ordered_json(read_file(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot/pictures.json"));
+  const auto facts = parse_json<nlohmann::ordered_json>(
+      read_file(COHORT_SOURCE_DIR "/tests/policies/diffusion/lerobot/pictures.json"));
   const fs::path folder = folder_with_pictures("pictures_shared", facts.at("pictures_shared").at("weights"));
   const auto refused = [&](const char* field, const nlohmann::ordered_json& value) {
     const std::string before = read_file(folder / "config.json");
@@ -279,9 +283,9 @@ TEST(LeRobotFolder, OfADiffusionPolicyWithPicturesIsRefusedByTheFieldThatDoesNot
   // Networks that LeRobot has not.
   const auto not_written = [&](const std::function<void(nlohmann::ordered_json&)>& edit) {
     weights::CheckpointContent content = read_lerobot_folder(folder);
-    auto configuration = parse_ordered_json(content.state.configuration);
+    auto configuration = parse_json<nlohmann::ordered_json>(content.state.configuration);
     edit(configuration.at("model"));
-    content.state.configuration = configuration.dump();
+    content.state.configuration = json_text(configuration);
     return message_of([&] { write_lerobot_folder(content, "run", folder / "other"); });
   };
   EXPECT_THAT(not_written([](auto& model) { model["images"]["core"]["feature_dimension"] = 64; }),
@@ -339,8 +343,8 @@ TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
   statistics["proprio"] = of({1, 2, 3, 4, 5, 6}, {-9, -9, -9, -9, -9, -9}, {9, 9, 9, 9, 9, 9});
   statistics["num_transitions"] = statistics["num_trajectories"] = 1;
   weights::CheckpointContent content;
-  content.state.configuration = configuration.dump();
-  content.dataset_statistics = statistics.dump();
+  content.state.configuration = json_text(configuration);
+  content.dataset_statistics = json_text(statistics);
   for (const auto& [name, tensor] : models::state_of(*network)) content.model.emplace_back(name, tensor);
   const fs::path folder = test::fresh_folder("lerobot_fields");
   const std::vector<std::string> lines = write_lerobot_folder(content, "run", folder);
@@ -353,12 +357,12 @@ TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
                 "resize(32, 32)",
                 "action: action, grip"}));
   const weights::CheckpointContent read = read_lerobot_folder(folder);
-  const auto json = parse_ordered_json(read.state.configuration);
+  const auto json = parse_json<nlohmann::ordered_json>(read.state.configuration);
   EXPECT_EQ(json["model"]["low_dim"], configuration["model"]["low_dim"]);
   EXPECT_EQ(json["model"]["act"]["environment_state"], nlohmann::ordered_json({"cube"}));
   EXPECT_EQ(json["data"]["proprio"], configuration["data"]["proprio"]);
   // The same numbers by mean and deviation: bounds of -9 and 9 are a mean of 0 and a deviation of 9.
-  const auto proprio = parse_ordered_json(read.dataset_statistics)["proprio"];
+  const auto proprio = parse_json<nlohmann::ordered_json>(read.dataset_statistics)["proprio"];
   const auto mean = proprio["mean"].get<std::vector<double>>(), std = proprio["std"].get<std::vector<double>>();
   EXPECT_NEAR(mean[0], 0, 1e-6);
   EXPECT_NEAR(std[0], 9, 1e-6);
@@ -366,7 +370,7 @@ TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
   EXPECT_NEAR(std[3], 0.5, 1e-6);
   EXPECT_NEAR(mean[5], 0, 1e-6);
   EXPECT_NEAR(std[5], 1, 1e-6);
-  const auto actions = parse_ordered_json(read.dataset_statistics)["action"];
+  const auto actions = parse_json<nlohmann::ordered_json>(read.dataset_statistics)["action"];
   EXPECT_EQ(actions["std"][2], 0);
   EXPECT_NEAR(actions["mean"][1].get<double>(), 1, 1e-6);
   // lerobot itself, where it is: the chunks that it gives to the same observations.
@@ -399,8 +403,8 @@ TEST(LeRobotFolder, HoldsAPolicyThatLearntFromSeveralFieldsAndCameras) {
       TrainedPolicy policy(folder, {.exact = false});
       policy.begin(0);
       const std::vector<float> rows = policy.act_ahead({0}, {.low_dim = frame, .images = views});
-      EXPECT_LE(models::relative_difference(torch::tensor(rows),
-                                            tensor_of(parse_ordered_json(line)).narrow(0, 0, 2 * 4), 1.0),
+      EXPECT_LE(models::relative_difference(
+                    torch::tensor(rows), tensor_of(parse_json<nlohmann::ordered_json>(line)).narrow(0, 0, 2 * 4), 1.0),
                 1e-5)
           << i;
     }
@@ -478,8 +482,8 @@ weights::CheckpointContent checkpoint_of(PolicySettings model) {
   statistics["proprio"] = of(model.rgb.empty() ? 17 : 6);
   statistics["num_transitions"] = statistics["num_trajectories"] = 1;
   weights::CheckpointContent content;
-  content.state.configuration = configuration.dump();
-  content.dataset_statistics = statistics.dump();
+  content.state.configuration = json_text(configuration);
+  content.dataset_statistics = json_text(statistics);
   for (const auto& [name, tensor] : models::state_of(*network)) content.model.emplace_back(name, tensor);
   return content;
 }
@@ -503,7 +507,7 @@ TEST(LeRobotFolder, ADiffusionPolicysPictureEncoderOfLeRobotsLearns) {
       EXPECT_GT(parameter.value().grad().abs().sum().item<double>(), 0) << parameter.key();
     const fs::path folder = test::fresh_folder(shared ? "lerobot_learns_shared" : "lerobot_learns_apart");
     write_lerobot_folder(checkpoint_of(model), "run", folder);
-    const auto config = parse_ordered_json(read_file(folder / "config.json"));
+    const auto config = parse_json<nlohmann::ordered_json>(read_file(folder / "config.json"));
     EXPECT_EQ(config.at("crop_shape"), nlohmann::ordered_json({57, 60}));
     EXPECT_EQ(config.at("crop_is_random"), !shared);
     EXPECT_EQ(config.at("use_separate_rgb_encoder_per_camera"), !shared);
@@ -527,7 +531,7 @@ TEST(LeRobotFolder, PlaysInLeRobotsOwnEvaluationLoop) {
                  python, COHORT_SOURCE_DIR, folder.string(), folder.string());
       ASSERT_EQ(std::system(command.c_str()), 0) << command;
       const std::string printed = read_file(folder / "played.txt");
-      const auto played = parse_ordered_json(printed.substr(printed.rfind('{')));
+      const auto played = parse_json<nlohmann::ordered_json>(printed.substr(printed.rfind('{')));
       EXPECT_EQ(played.at("episodes"), 2) << algorithm;
       EXPECT_LT(played.at("reward").get<double>(), 0) << algorithm;  // minus distances, summed over an episode
       fs::remove_all(folder);

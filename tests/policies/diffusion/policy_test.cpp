@@ -8,6 +8,7 @@
 #include <torch/utils.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "models/fixture.h"
 #include "models/formula.h"
@@ -228,7 +229,7 @@ TEST_P(BcParity, LossGradientsAndActionsAreRobomimics) {
   config::Fields fields;
   describe(fields, settings);
   for (const auto& [path, value] : facts.at("case").items())
-    fields.apply_override(path + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+    fields.apply_override(path + "=" + (value.is_string() ? value.get<std::string>() : json_text(value)));
   settings.encoder.observations = {{"eef", {3}, ""}, {"gripper", {2}, ""}};
   const auto policy = make_bc_policy(settings, 1);
   fill(*policy);

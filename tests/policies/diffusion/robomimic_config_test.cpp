@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "models/formula.h"
 #include "policies/diffusion/diffusion_policy.h"
@@ -31,7 +32,7 @@ RobomimicPolicy read_robomimic_policy(const config::Json& algo, const config::Js
 
 /// As the DROID package's generator writes it.
 config::Json droid_algo() {
-  return config::Json::parse(R"({
+  return parse_json<config::Json>(R"({
     "optim_params": {"policy": {"learning_rate": {"initial": 0.0001, "decay_factor": 0.1, "epoch_schedule": []},
                                 "regularization": {"L2": 0.0}}},
     "horizon": {"observation_horizon": 2, "action_horizon": 8, "prediction_horizon": 16},
@@ -47,7 +48,7 @@ config::Json droid_algo() {
 }
 
 config::Json droid_observation() {
-  return config::Json::parse(R"({
+  return parse_json<config::Json>(R"({
     "image_dim": [128, 128],
     "modalities": {
       "obs": {"low_dim": ["robot_state/cartesian_position", "robot_state/gripper_position"],
@@ -124,9 +125,9 @@ TEST(RobomimicConfig, NamesEveryKeyThatItCannotHonour) {
 TEST(RobomimicConfig, MissingKeysHaveTheForksDefaults) {
   config::Json observation = droid_observation();
   observation["encoder"]["rgb"] =
-      config::Json::parse(R"({"core_kwargs": {}, "obs_randomizer_class": "CropRandomizer"})");
+      parse_json<config::Json>(R"({"core_kwargs": {}, "obs_randomizer_class": "CropRandomizer"})");
   observation["modalities"]["obs"].erase("low_dim");
-  config::Json algo = config::Json::parse(R"({"ddpm": {"enabled": false}, "ddim": {"enabled": true}})");
+  config::Json algo = parse_json<config::Json>(R"({"ddpm": {"enabled": false}, "ddim": {"enabled": true}})");
   const RobomimicPolicy policy = read_robomimic_policy(algo, observation, "c.json", ObservationOrder::kAsListed);
   const DiffusionPolicySettings& s = policy.settings;
   EXPECT_EQ(s.encoder.core.backbone_class, "ResNet18Conv");

@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include "core/json_text.h"
 #include "core/message_of.h"
 #include "models/diffusion/sampler.h"
 #include "models/fixture.h"
@@ -45,7 +46,7 @@ TEST(Sampler, EveryStepIsThatOfDiffusers) {
     SamplerSettings settings;
     apply_settings(settings, expected.at("settings"));
     settings.kind = expected.at("kind");
-    const std::string name = settings.kind + expected.at("schedule").dump() + expected.at("settings").dump();
+    const std::string name = settings.kind + json_text(expected.at("schedule")) + json_text(expected.at("settings"));
     const auto sampler = make_sampler(settings, NoiseSchedule(schedule));
     ASSERT_EQ(sampler->timesteps(), expected.at("timesteps").get<std::vector<std::int64_t>>()) << name;
     at::Tensor x = formula("start", kShape);

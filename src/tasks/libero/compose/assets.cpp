@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/placeholder_file.h"
 
 namespace cohort::tasks::libero::compose {
@@ -79,7 +80,7 @@ void AssetStore::write_manifest() const {
                      {"file", name},
                      {"bytes", asset.bytes},
                      {"colliding", asset.colliding}});
-  write_file_atomically(folder_ / "manifest.json", config::Json{{"files", files}}.dump(1));
+  write_file_atomically(folder_ / "manifest.json", json_text(config::Json{{"files", files}}, 1));
 }
 
 }  // namespace cohort::tasks::libero::compose

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "sim/host/compile.h"
 #include "tasks/libero/compose/assets.h"
 #include "tasks/libero/compose/description.h"
@@ -191,7 +192,7 @@ class Exporter {
     }
     json["language"] = language_for(task, problem);
     if (!task.variant.perturbation.empty()) json["perturbation"] = task.variant.perturbation;
-    write_part(folder / "task.json", json.dump(1));
+    write_part(folder / "task.json", json_text(json, 1));
     if (!scene.empty()) write_part(folder / "scene.xml", scene);
   }
 
@@ -199,7 +200,7 @@ class Exporter {
     assets_.write_manifest();
     config::Json json = config::Json::object();
     for (const auto& [suite, tasks] : suites) json[suite] = tasks;
-    write_file_atomically(out_ / "suites.json", json.dump(1));
+    write_file_atomically(out_ / "suites.json", json_text(json, 1));
   }
 
  private:
