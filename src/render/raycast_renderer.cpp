@@ -9,6 +9,7 @@
 #include "render/own_looks.h"
 #include "render/picture.h"
 #include "render/traced_scene.h"
+#include "sim/backends/cpu/engine.h"
 #include "sim/index.h"
 
 namespace cohort::render {
@@ -17,22 +18,15 @@ using sim::at;
 
 namespace {
 
-DrawTile runner_of([[maybe_unused]] sim::LaneWidth width) {
-#if defined(__x86_64__)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-  if (width == sim::LaneWidth::kAuto) {
-    return avx512 ? draw_tile_avx512 : avx2 ? draw_tile_avx2 : draw_tile_scalar;
-  }
-  COHORT_THROW_UNLESS((width != sim::LaneWidth::kAvx2 || avx2) && (width != sim::LaneWidth::kAvx512 || avx512),
-                      "this processor does not run {} lanes: take scalar{} or auto", sim::to_string(width),
-                      avx2 ? ", avx2" : "");
+DrawTile runner_of(sim::LaneWidth width) {
+  COHORT_THROW_UNLESS(sim::runs_lanes(width), "this processor does not run {} lanes: take scalar{} or auto",
+                      sim::to_string(width), sim::runs_lanes(sim::LaneWidth::kAvx2) ? ", avx2" : "");
+  if (width == sim::LaneWidth::kAuto) width = sim::widest_lanes();
+#if COHORT_AVX512
   if (width == sim::LaneWidth::kAvx512) return draw_tile_avx512;
+#endif
+#if defined(__x86_64__)
   if (width == sim::LaneWidth::kAvx2) return draw_tile_avx2;
-#else
-  COHORT_THROW_UNLESS(width == sim::LaneWidth::kAuto || width == sim::LaneWidth::kScalar,
-                      "this processor does not run {} lanes: take scalar or auto", sim::to_string(width));
 #endif
   return draw_tile_scalar;
 }

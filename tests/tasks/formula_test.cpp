@@ -243,7 +243,9 @@ TEST(Formula, EveryLaneWidthHasTheSameBits) {
 #if defined(__x86_64__)
   const sim::LaneWidth widest = sim::widest_lanes();
   if (widest == sim::LaneWidth::kAvx2 || widest == sim::LaneWidth::kAvx512) widths.push_back(run_avx2);
+#if COHORT_AVX512
   if (widest == sim::LaneWidth::kAvx512) widths.push_back(run_avx512);
+#endif
 #endif
   std::vector<std::vector<std::uint32_t>> bits;
   for (const RunRange run : widths) {

@@ -145,6 +145,8 @@ TEST(Terrain, LanesOfEveryWidthGiveTheSameBits) {
     EXPECT_TRUE(std::equal(std::begin(got), std::end(got), expected)) << width;
   };
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) same(test::points_avx2, "avx2");
+#endif
+#if COHORT_AVX512
   if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
     same(test::points_avx512, "avx512");
 #endif

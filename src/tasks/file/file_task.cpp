@@ -105,15 +105,11 @@ std::string present(const std::string& path) {
 
 /// What evaluates programs with the lanes of this processor.
 terms::RunRange runner() {
+#if COHORT_AVX512
+  if (sim::widest_lanes() == sim::LaneWidth::kAvx512) return terms::run_avx512;
+#endif
 #if defined(__x86_64__)
-  switch (sim::widest_lanes()) {
-    case sim::LaneWidth::kAvx512:
-      return terms::run_avx512;
-    case sim::LaneWidth::kAvx2:
-      return terms::run_avx2;
-    default:
-      break;
-  }
+  if (sim::widest_lanes() == sim::LaneWidth::kAvx2) return terms::run_avx2;
 #endif
   return terms::run_scalar;
 }

@@ -23,23 +23,14 @@ namespace {
 /// Environments are padded to whole blocks of the widest lanes, so that the memory is the same for every width.
 constexpr int kPadding = 16;
 
-bool runs(LaneWidth width) {
-#if defined(__x86_64__)
-  if (width == LaneWidth::kAvx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (width == LaneWidth::kAvx512) {
-    return runs(LaneWidth::kAvx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-  }
-#endif
-  return width == LaneWidth::kScalar || width == LaneWidth::kAuto;
-}
-
 const BlockRunner& runner_of(LaneWidth width) {
-  COHORT_THROW_UNLESS(runs(width), "this processor does not run {} lanes: take scalar{} or auto", to_string(width),
-                      runs(LaneWidth::kAvx2) ? ", avx2" : "");
+  COHORT_THROW_UNLESS(runs_lanes(width), "this processor does not run {} lanes: take scalar{} or auto",
+                      to_string(width), runs_lanes(LaneWidth::kAvx2) ? ", avx2" : "");
   if (width == LaneWidth::kAuto) width = widest_lanes();
-#if defined(__x86_64__)
+#if COHORT_AVX512
   if (width == LaneWidth::kAvx512) return avx512_block_runner();
+#endif
+#if defined(__x86_64__)
   if (width == LaneWidth::kAvx2) return avx2_block_runner();
 #endif
   return scalar_block_runner();
@@ -293,9 +284,22 @@ class CpuEngine final : public BatchedEngine {
 
 }  // namespace
 
+bool runs_lanes(LaneWidth width) {
+#if defined(__x86_64__)
+  if (width == LaneWidth::kAvx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+#if COHORT_AVX512
+  if (width == LaneWidth::kAvx512) {
+    return runs_lanes(LaneWidth::kAvx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+  }
+#endif
+  return width == LaneWidth::kScalar || width == LaneWidth::kAuto;
+}
+
 LaneWidth widest_lanes() {
-  if (runs(LaneWidth::kAvx512)) return LaneWidth::kAvx512;
-  if (runs(LaneWidth::kAvx2)) return LaneWidth::kAvx2;
+  if (runs_lanes(LaneWidth::kAvx512)) return LaneWidth::kAvx512;
+  if (runs_lanes(LaneWidth::kAvx2)) return LaneWidth::kAvx2;
   return LaneWidth::kScalar;
 }
 

@@ -17,5 +17,7 @@ std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const EngineOpt
 
 /// The widest that this processor runs.
 LaneWidth widest_lanes();
+/// Whether this processor and this build have lanes of `width`.
+bool runs_lanes(LaneWidth width);
 
 }  // namespace cohort::sim
