@@ -178,12 +178,6 @@ QuantizedState quantize_state(const at::Tensor& values, bool is_signed) {
   return state;
 }
 
-at::Tensor dequantize_state(const QuantizedState& state, bool is_signed) {
-  const at::Tensor each = state.scales.repeat_interleave(kStateBlock).narrow(0, 0, state.codes.numel());
-  const at::Tensor values = dynamic_map(is_signed).to(state.codes.device());
-  return (values.index_select(0, in_memory_order(state.codes).to(at::kInt)) * each).view(state.codes.sizes());
-}
-
 void adamw_8bit(const at::Tensor& parameter, const at::Tensor& gradient, const QuantizedState& mean,
                 const QuantizedState& variance, const AdamW8bitStep& s) {
   if (!parameter.is_cpu()) return adamw_8bit_by_tensors(parameter, gradient, mean, variance, s);

@@ -31,8 +31,6 @@ struct QuantizedState {
 QuantizedState zero_state(const at::Tensor& parameter);
 /// Of a contiguous float32 tensor. A negative number never becomes zero.
 QuantizedState quantize_state(const at::Tensor& values, bool is_signed);
-/// float32, contiguous.
-at::Tensor dequantize_state(const QuantizedState& state, bool is_signed);
 
 struct AdamW8bitStep {
   double lr = 0.0;

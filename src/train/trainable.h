@@ -18,6 +18,7 @@
 #include "core/config.h"
 #include "parallel/batch.h"
 #include "train/loop.h"
+#include "train/precision.h"
 #include "train/validation.h"
 
 namespace torch::nn {

@@ -6,7 +6,6 @@
 #include <torch/types.h>
 
 #include "core/error.h"
-#include "models/random_context.h"
 
 namespace cohort::train {
 
@@ -15,28 +14,6 @@ parallel::Batch without_padding(const parallel::Batch& batch, std::int64_t sampl
   // Ids are places in the order of the whole epoch, which rise within a rank's share.
   const auto* ids = batch.sample_ids.const_data_ptr<std::int64_t>();
   return batch.slice(0, std::count_if(ids, ids + batch.size(), [&](std::int64_t id) { return id < samples; }));
-}
-
-Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Precision precision, c10::Device device,
-                         std::string name) {
-  return [&source, loss = std::move(loss), precision, device, name = std::move(name)](torch::nn::Module& model,
-                                                                                      std::int64_t) {
-    Metric metric{name};
-    at::Tensor sum =
-        at::zeros({}, at::TensorOptions().dtype(device.is_mps() ? at::kFloat : at::kDouble).device(device));
-    source.start_epoch(0, 0);
-    while (auto batch = source.next()) {
-      const parallel::Batch placed = without_padding(*batch, source.samples_per_epoch()).to(device);
-      if (placed.size() == 0) continue;
-      // Every validation meets the same noise: metrics of different steps can be compared.
-      const models::RandomContextGuard context({.seed = 0, .step = 0, .sample_ids = placed.sample_ids});
-      const PrecisionGuard autocast(precision, device.type());
-      sum.add_(loss(model, placed).detach().to(sum.scalar_type()), static_cast<double>(placed.size()));
-      metric.weight += static_cast<double>(placed.size());
-    }
-    metric.sum = sum.item<double>();
-    return std::vector<Metric>{metric};
-  };
 }
 
 std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& metrics, parallel::Strategy& strategy) {

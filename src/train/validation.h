@@ -8,7 +8,6 @@
 
 #include "parallel/strategy.h"
 #include "train/batch_source.h"
-#include "train/precision.h"
 #include "train/train_settings.h"
 #include "weights/trainer_state.h"
 
@@ -30,11 +29,6 @@ using Validator = std::function<std::vector<Metric>(torch::nn::Module& model, st
 /// The samples of a validation's batch (epoch 0 of a source of `samples` samples, in order) without those at its end
 /// that repeat earlier ones to fill up a rank's share; perhaps none is left.
 parallel::Batch without_padding(const parallel::Batch& batch, std::int64_t samples);
-
-/// A validator that means a loss function over a source of batches, weighted by samples, under a precision. `source`
-/// must outlive it; its epoch 0 is read from the beginning each time.
-Validator loss_validator(BatchSource& source, parallel::LossFunction loss, Precision precision, c10::Device device,
-                         std::string name = "validation_loss");
 
 /// Sums up over ranks. Collective. Throws Error for a metric without weight on any rank.
 std::vector<std::pair<std::string, double>> reduce(const std::vector<Metric>& metrics, parallel::Strategy& strategy);
