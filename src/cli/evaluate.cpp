@@ -157,6 +157,7 @@ void take_task_of_run(EvaluateArguments& arguments) {
     throw UsageError(
         "either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
         "task.)");
+  tasks::use_library_of_run(arguments.policies.front());
   arguments.name = task.name;
   if (arguments.task.settings.engine.empty()) arguments.task.settings.engine = task.engine;
   auto& overrides = arguments.task.settings.overrides;

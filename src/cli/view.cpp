@@ -29,6 +29,7 @@
 #include "sim/host/model_file.h"
 #include "tasks/file/task_file.h"
 #include "tasks/registry.h"
+#include "tasks/run_library.h"
 #include "tasks/shown_scene.h"
 #include "view/data_server.h"
 #include "view/live_server.h"
@@ -52,6 +53,7 @@ struct ViewArguments {
 /// The task that a run of PPO has learnt in, and what it was set to, unless that is typed.
 std::string task_of_run(const fs::path& run, tasks::TaskSettings& settings) {
   const rl::PpoCheckpoint checkpoint = rl::read_ppo_checkpoint(run);
+  tasks::use_library_of_run(run.string());
   std::vector<std::string> learnt;
   for (const auto& [key, value] : checkpoint.learnt.settings) {
     if (key == "engine") {

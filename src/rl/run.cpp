@@ -259,7 +259,7 @@ run::Outcome PpoLearner::train(run::Run& run) {
   folder_ = run.folder().path();
   run.begin(runner_->iteration(), last_iteration(), point_ ? "" : "there is no checkpoint to continue");
   if (run.is_first()) {
-    tasks::keep_task(settings_.task, folder_);
+    tasks::keep_task(settings_.task, folder_, settings_.task_settings);
     figures_.emplace(run, settings_, runner_->iteration());
     writer_.emplace(weights::CheckpointFolder(run.folder().checkpoints()), settings_.keep_checkpoints);
   }

@@ -259,5 +259,33 @@ TEST_P(SceneApi, DelaysAndIntervalsAreMujocosAndPartOfTheState) {
   }
 }
 
+TEST_P(SceneApi, ADelayOfWholeStepsAndAHalfActsInTheMiddleOfAStepAsMujocos) {
+  // 0.035 / 0.01 is above 3.5 in floating point, 0.025 / 0.01 is not.
+  for (const auto& [timestep, delay] : {std::pair{"0.01", "0.035"}, std::pair{"0.005", "0.0175"},
+                                        std::pair{"0.01", "0.025"}, std::pair{"0.002", "0.003"}}) {
+    const std::string xml = format(
+        "<mujoco><option timestep='{}' integrator='RK4' gravity='0 0 0'/><worldbody><body><joint name='j' type='slide' "
+        "axis='1 0 0'/><geom size='0.1' mass='1'/></body></worldbody><actuator><motor joint='j' delay='{}' "
+        "nsample='8'/>"
+        "</actuator></mujoco>",
+        timestep, delay);
+    SceneOptions theirs_options;
+    theirs_options.engine = EngineKind::kMujoco;
+    Scene ours(options()), theirs(theirs_options);
+    for (Scene* scene : {&ours, &theirs}) {
+      scene->add_entity(Mjcf{.file = "", .xml = xml});
+      scene->build(1);
+    }
+    for (int step = 0; step < 20; ++step) {
+      const std::vector<float> ctrl{std::sin(static_cast<float>(step * step))};
+      for (Scene* scene : {&ours, &theirs}) {
+        scene->set_ctrl(ctrl);
+        scene->step();
+      }
+      ASSERT_NEAR(ours.get_qvel()[0], theirs.get_qvel()[0], 1e-6) << timestep << " " << delay << " step " << step;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cohort::sim

@@ -393,6 +393,59 @@ TEST(UrdfConventions, PicturesShowVisualsAndOfAFileWithoutThemItsCollisionShapes
   EXPECT_EQ(groups(touched), (Shapes{{VisualShape::kBox, 0}, {VisualShape::kBox, 0}}));
 }
 
+TEST(Units, LinksInMillimetresOrInchesOrGramsAreNamedWithTheRemedy) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / format("cohort_units_{}", getpid());
+  std::filesystem::create_directories(folder);
+  // A box of 120 x 80 x 60 mm.
+  std::string cube = "# in millimetres\n";
+  for (const char* corner : {"0 0 0", "120 0 0", "120 80 0", "0 80 0", "0 0 60", "120 0 60", "120 80 60", "0 80 60"})
+    cube += format("v {}\n", corner);
+  for (const char* face :
+       {"1 3 2", "1 4 3", "5 6 7", "5 7 8", "1 2 6", "1 6 5", "2 3 7", "2 7 6", "3 4 8", "3 8 7", "4 1 5", "4 5 8"})
+    cube += format("f {}\n", face);
+  write_file_atomically((folder / "arm.obj").string(), cube);
+  const auto urdf = [&](const std::string& scale, double mass) {
+    const std::string shape = format("<collision><geometry><mesh filename='{}'{}/></geometry></collision>",
+                                     (folder / "arm.obj").string(), scale);
+    const std::string inertial = format(
+        "<inertial><mass value='{}'/><inertia ixx='9' iyy='9' izz='9' ixy='0' ixz='0' iyz='0'/></inertial>", mass);
+    return Urdf{.xml = "<robot name='r'><link name='base'>" + inertial + shape + "</link></robot>"};
+  };
+  const UrdfBuilt millimetres = build_urdf(urdf("", 2));
+  EXPECT_EQ(millimetres.error, "");
+  EXPECT_TRUE(
+      millimetres.warns("120 m long: in millimetres that would be 0.12 m, in inches 3.05 m; a scale of 0.001 "
+                        "for each mesh (<mesh scale=\"0.001 0.001 0.001\">) takes millimetres"));
+  EXPECT_TRUE(build_urdf(urdf(" scale='0.001 0.001 0.001'", 2)).warnings.empty()) << "the remedy";
+  const UrdfBuilt grams = build_urdf(urdf(" scale='0.001 0.001 0.001'", 2000));
+  EXPECT_TRUE(
+      grams.warns("weigh 2000 kg in a box of 0.000576 m^3, denser than any metal: in grams that would be 2 kg"));
+  const auto warnings = [](const Morph& morph) {
+    Scene scene;
+    scene.add_entity(morph, "thing");
+    scene.build(1);
+    std::string all;
+    for (const std::string& warning : scene.warnings()) all += warning + "\n";
+    return all;
+  };
+  const std::string mesh = (folder / "arm.obj").string();
+  EXPECT_NE(warnings(Mesh{.file = mesh}).find("arm.obj: the mesh"), std::string::npos) << warnings(Mesh{.file = mesh});
+  EXPECT_EQ(warnings(Mesh{.file = mesh, .scale = {0.001, 0.001, 0.001}}), "");
+  const auto mjcf = [&](const std::string& body) {
+    return warnings(Mjcf{.file = "",
+                         .xml = "<mujoco><asset><mesh name='m' file='" + mesh + "'/></asset><worldbody>" + body +
+                                "</worldbody></mujoco>"});
+  };
+  EXPECT_EQ(mjcf("<geom type='mesh' mesh='m'/>"), "") << "a building that nothing moves";
+  EXPECT_NE(mjcf("<body><freejoint/><geom type='mesh' mesh='m'/></body>").find("entity `thing`: the mesh `m` is 120 m"),
+            std::string::npos);
+  EXPECT_NE(
+      mjcf("<body name='b'><freejoint/><geom type='box' size='40 30 20'/></body>").find("`b` has a shape 80 m long"),
+      std::string::npos);
+  EXPECT_EQ(mjcf("<body><freejoint/><geom type='box' size='0.4 0.3 0.2' density='8000'/></body>"), "") << "steel";
+  std::filesystem::remove_all(folder);
+}
+
 TEST(UrdfConventions, AnSrdfFileSaysWhichLinksDoNotCollide) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / format("cohort_srdf_{}", getpid());
   std::filesystem::create_directories(folder);
@@ -428,6 +481,9 @@ TEST(UrdfConventions, AnSrdfFileSaysWhichLinksDoNotCollide) {
                         "<robot name='r'><disable_default_collisions link='a'/><enable_collisions link1='d' "
                         "link2='a'/><disable_collisions link1='x' link2='a' reason='Never'/></robot>");
   says(overlaps(other), "2 pairs of links overlap: `r/b` and `r/d` by 0.08 m, `r/a` and `r/d` by 0.02 m");
+  Urdf with_unknown{.file = urdf};
+  with_unknown.srdf = other;
+  EXPECT_TRUE(build_urdf(with_unknown).warns("it names a link that the URDF file does not have: `x`"));
   write_file_atomically((folder / "arm.srdf").string(),
                         "<robot name='r'><disable_collisions link1='c' link2='a'/><disable_collisions link1='b' "
                         "link2='d'/><disable_collisions link1='a' link2='d'/></robot>");

@@ -494,7 +494,7 @@ TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {
   const auto before = make_task(file, {.n_envs = 2});
   begin(*before, 4);
   step(*before, 0);
-  keep_task(file, folder_.path() / "run");
+  keep_task(file, folder_.path() / "run", {});
   fs::remove(folder_.path() / "hopper.xml");
   EXPECT_NE(message_of([&] { make_task(file, {.n_envs = 2}); }).find("hopper.xml"), std::string::npos);
   use_kept_task(file, folder_.path() / "run", false);
@@ -502,6 +502,61 @@ TEST_F(TaskFile, ARunKeepsItsTaskWithItsModel) {
   begin(*after, 4);
   step(*after, 0);
   EXPECT_EQ(seen_of(*before, 1), seen_of(*after, 1));
+}
+
+TEST_F(TaskFile, WhereAModelOrAnIncludedFileIsGoneARunsCopyIsReadUnlessTheFileSaysSomethingElse) {
+  const std::string file = everything(), changed = write("changed.yaml", kEverything),
+                    other = write("other.yaml", "include: changed.yaml\nrewards: {action_rate_l2: -0.5}\n");
+  const fs::path run = folder_.path() / "run";
+  for (const std::string& one : {file, changed, other}) {
+    keep_task(one, run, {});
+    use_kept_task(one, run, true);
+  }
+  const auto before = make_task(file, {.n_envs = 2});
+  begin(*before, 4);
+  fs::remove(folder_.path() / "hopper.xml");
+  const auto after = make_task(file, {.n_envs = 2});
+  begin(*after, 4);
+  step(*before, 0), step(*after, 0);
+  EXPECT_EQ(seen_of(*before, 1), seen_of(*after, 1));
+  // A word of the user's stays the user's fault.
+  EXPECT_EQ(message_of([&] { make_task(file, {.overrides = {"horizn=3"}}); }).find("keeps"), std::string::npos);
+  write("changed.yaml", std::string(kEverything) + "instruction: hop\n");
+  const std::string said = message_of([&] { make_task(changed, {}); });
+  EXPECT_NE(said.find("hopper.xml"), std::string::npos) << said;
+  EXPECT_NE(said.find("it has changed since"), std::string::npos) << said;
+  EXPECT_NE(said.find((run / "task" / "changed.json").string()), std::string::npos) << said;
+  EXPECT_NO_THROW(make_task((run / "task" / "changed.json").string(), {}));
+  fs::remove(changed);
+  EXPECT_NO_THROW(make_task(other, {})) << "what it includes is gone";
+  // From wherever it is named.
+  EXPECT_NO_THROW(make_task((folder_.path() / "run" / ".." / "everything.yaml").string(), {}));
+}
+
+TEST_F(TaskFile, ARunKeepsTheModelsOfItsSettingsAndOfPlay) {
+  const std::string file = write("settings.yaml", R"yaml(
+scene: {robot: {mjcf: hopper.xml}, ball: {sphere: 0.1}}
+simulation: {decimation: 4}
+actions: {legs: {type: joint_position}}
+observations: {policy: {joint_pos_rel: {}}}
+settings:
+  balls: {default: one, when: {two: {scene: {second: {sphere: 0.2}}}, none: {scene: {ball: null}}}}
+play: {scene: {board: {box: [0.1, 0.1, 0.1]}}}
+)yaml");
+  const fs::path run = folder_.path() / "run";
+  const auto shapes = [&](const TaskSettings& settings) {
+    const auto task = make_task(file, settings);
+    return dynamic_cast<SceneTask&>(*task).scene().info().geoms.size();
+  };
+  const std::size_t one = shapes({});
+  keep_task(file, run, {"balls=two"});
+  use_kept_task(file, run, true);
+  fs::remove(folder_.path() / "hopper.xml");
+  EXPECT_EQ(shapes({.overrides = {"balls=two"}}), one + 1);
+  EXPECT_EQ(shapes({}), one);
+  EXPECT_EQ(shapes({.overrides = {"balls=two", "play=true"}}), one + 2);
+  const std::string said = message_of([&] { make_task(file, {.overrides = {"balls=none"}}); });
+  EXPECT_NE(said.find("hopper.xml"), std::string::npos) << said;
 }
 
 TEST_F(TaskFile, SitesStandAndMoveWithTheirLinks) {
@@ -611,7 +666,7 @@ rewards: {action_rate_l2: -0.5}
   EXPECT_LT(before, 0);
   EXPECT_FLOAT_EQ(other->reward_terms().span<float>()[rate], 5 * before);
   // A run keeps the whole.
-  keep_task(file, folder_.path() / "run");
+  keep_task(file, folder_.path() / "run", {});
   fs::remove(folder_.path() / "everything.yaml");
   EXPECT_NE(message_of([&] { make_task(file, {}); }).find("include: there is no file"), std::string::npos);
   use_kept_task(file, folder_.path() / "run", false);

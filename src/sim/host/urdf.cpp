@@ -273,6 +273,7 @@ UrdfRemarks check_urdf(std::string_view xml) {
       remarks.warnings.push_back("the link `world` is the world, so that the robot is fastened there");
     }
   }
+  remarks.links = parts.links;
   remarks.has_visuals = parts.visuals > 0;
   remarks.seen_only = remarks.has_visuals && parts.collisions == 0;
   for (const auto& [name, meaning] : kLeftOut) {
@@ -383,6 +384,18 @@ std::vector<std::pair<std::string, std::string>> srdf_exclusions(std::string_vie
     if (links.count(pair.first) > 0 && links.count(pair.second) > 0 && pair.first != pair.second) pairs.push_back(pair);
   }
   return pairs;
+}
+
+std::set<std::string> links_of_srdf(std::string_view xml) {
+  std::set<std::string> links;
+  for (const XmlElement& e : xml_elements(xml)) {
+    if (e.depth != 1 ||
+        (e.name != "disable_collisions" && e.name != "enable_collisions" && e.name != "disable_default_collisions"))
+      continue;
+    for (const char* key : {"link", "link1", "link2"})
+      if (e.has(key)) links.insert(e.attribute(key));
+  }
+  return links;
 }
 
 }  // namespace cohort::sim

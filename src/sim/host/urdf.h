@@ -24,7 +24,8 @@ struct UrdfRemarks {
   bool on_world = false;
   /// There are <visual> elements and no <collision>: who loads it wants to see those.
   bool seen_only = false;
-  bool has_visuals = false;  ///< there are <visual> elements
+  bool has_visuals = false;        ///< there are <visual> elements
+  std::vector<std::string> links;  ///< their names
 };
 
 /// Of a text that MuJoCo's parser takes for well-formed.
@@ -45,5 +46,8 @@ std::string with_visuals(std::string_view xml);
 /// left out. Throws Error for a text that is no SRDF (http://wiki.ros.org/srdf).
 std::vector<std::pair<std::string, std::string>> srdf_exclusions(std::string_view xml,
                                                                  const std::set<std::string>& links);
+
+/// The links that its pairs name, each once.
+std::set<std::string> links_of_srdf(std::string_view xml);
 
 }  // namespace cohort::sim

@@ -55,11 +55,7 @@ FilePlan PlanReader::read() {
     plan_.spec.name = fs::path(file_).stem().string();
     plan_.scene_key = format("{:016x}", fnv1a(json_text(root.get("scene")) + json_text(root.get("simulation"))));
     kept_ = root.get("kept");
-    if (kept_.is_object() && kept_.value("scene", plan_.scene_key) != plan_.scene_key) {
-      // Settings, or `play`, ask for another model than the one that is kept: the files have it, if they are still there.
-      folder_ = fs::path(kept_.at("file").get<std::string>()).parent_path();
-      kept_ = nullptr;
-    }
+    if (kept_.is_object()) choose_kept_model();
     root.take("summary", plan_.spec.summary);
     root.take("instruction", plan_.spec.instruction);
     if (!root.has("scene")) wrong("scene", "is missing: the robot and what is around it");
@@ -110,6 +106,18 @@ FilePlan PlanReader::read() {
   }
   stop_if_wrong();  // keys that nobody asked for
   return std::move(plan_);
+}
+
+void PlanReader::choose_kept_model() {
+  const Json kept = kept_;
+  for (const Json& model : kept.value("models", Json::array({kept})))
+    if (model.value("scene", plan_.scene_key) == plan_.scene_key) {
+      kept_ = model;
+      return;
+    }
+  // Settings ask for another model than those that are kept: the files have it, if they are still there.
+  folder_ = fs::path(kept.at("file").get<std::string>()).parent_path();
+  kept_ = nullptr, asks_for_another_ = true;
 }
 
 void PlanReader::stop_if_wrong() {
@@ -210,18 +218,27 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
   return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales, commands_by_hand).read();
 }
 
-void keep_plan(const FilePlan& plan, Json content, const fs::path& folder) {
+void keep_plans(const std::vector<FilePlan>& plans, Json content, const fs::path& folder) {
   fs::create_directories(folder);
-  const std::string stem = fs::path(plan.file).stem().string(), model = stem + ".mjb";
-  const sim::CompiledScene& scene = *plan.compiled;
-  write_file_atomically(folder / model,
-                        std::string_view(reinterpret_cast<const char*>(scene.mjb.data()), scene.mjb.size()));
-  Json kept{{"file", fs::absolute(plan.file).string()},
-            {"content", format("{:016x}", fnv1a(json_text(content)))},
-            {"model", model},
-            {"scene", plan.scene_key},
-            {"entity_links", scene.entity_links},
-            {"entity_geoms", scene.entity_geoms}};
+  const std::string stem = fs::path(plans.front().file).stem().string();
+  Json models = Json::array();
+  std::set<std::string> scenes;
+  for (const FilePlan& plan : plans) {
+    if (!scenes.insert(plan.scene_key).second) continue;
+    const std::string model = stem + (models.empty() ? "" : format("-{}", models.size() + 1)) + ".mjb";
+    const sim::CompiledScene& scene = *plan.compiled;
+    write_file_atomically(folder / model,
+                          std::string_view(reinterpret_cast<const char*>(scene.mjb.data()), scene.mjb.size()));
+    models.push_back({{"model", model},
+                      {"scene", plan.scene_key},
+                      {"entity_links", scene.entity_links},
+                      {"entity_geoms", scene.entity_geoms}});
+  }
+  // The first one also where runs had it that kept no other.
+  Json kept = models.front();
+  kept["file"] = fs::absolute(plans.front().file).string();
+  kept["content"] = format("{:016x}", fnv1a(content.dump()));
+  kept["models"] = std::move(models);
   content.erase("kept");
   content["kept"] = std::move(kept);
   write_file_atomically(folder / (stem + ".json"), json_text(content, 2) + "\n");

@@ -78,9 +78,9 @@ inline std::array<double, 4> product(const std::array<double, 4>& a, const std::
 /// w x y z of roll about x, then pitch about y, then yaw about z, all fixed in the world.
 std::array<double, 4> quat_of_rpy(double roll, double pitch, double yaw);
 
-/// Writes the task to a folder, as STEM.json beside its compiled model: what reads that needs none of the files that the
-/// content names.
-void keep_plan(const FilePlan& plan, config::Json content, const std::filesystem::path& folder);
+/// Writes the task to a folder, as STEM.json beside the compiled models of these plans: what reads that needs none of the
+/// files that the content names, as long as its settings ask for one of these models.
+void keep_plans(const std::vector<FilePlan>& plans, config::Json content, const std::filesystem::path& folder);
 
 /// Reads a task file's content. horizon: control steps of an episode instead of the file's; 0: the file's. settings:
 /// values of the content's own settings; none: their defaults. learning: curricula begin at their beginning; else, and with

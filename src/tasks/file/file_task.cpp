@@ -12,7 +12,6 @@
 #include "core/json_text.h"
 #include "core/log.h"
 #include "core/real_at.h"
-#include "core/yaml_file.h"
 #include "sim/backends/cpu/engine.h"
 #include "sim/host/inverse_kinematics.h"
 #include "sim/host/kinematics.h"
@@ -21,6 +20,7 @@
 #include "tasks/file/device_loop.h"
 #include "tasks/file/file_plan.h"
 #include "tasks/file/library_files.h"
+#include "tasks/file/task_content.h"
 #include "tasks/file/task_file.h"
 #include "tasks/takes_commands.h"
 #include "tasks/task_fields.h"
@@ -35,73 +35,6 @@ using terms::Array;
 using terms::ArrayType;
 
 namespace {
-
-/// Files of tasks, and the copies of runs that stand for them.
-std::map<std::string, std::string>& kept_tasks() {
-  static std::map<std::string, std::string> all;
-  return all;
-}
-
-bool is_there(const std::string& path) {
-  return !library_text(path).empty() || fs::exists(path);
-}
-
-Json read_file_alone(const std::string& path) {
-  COHORT_THROW_UNLESS(is_there(path), "there is no task's file '{}'", path);
-  if (const std::string_view text = library_text(path); !text.empty()) return read_yaml(std::string(text), path);
-  const std::string suffix = fs::path(path).extension().string();
-  if (suffix != ".json") {
-    try {
-      return read_yaml_file(path);
-    } catch (const Error& e) {
-      const std::string what = e.what();
-      if (what.find("flow") == std::string::npos) throw;
-      throw Error(what + ": a formula within { } or [ ] stands in quotation marks");
-    }
-  }
-  try {
-    return parse_json<Json>(read_file(path), JsonComments::kAllowed);
-  } catch (const Json::parse_error& e) {
-    throw Error(format("{}: {}", path, e.what()));
-  }
-}
-
-/// Models of an included file lie beside it.
-void move_models(Json& content, const fs::path& folder) {
-  if (!content.is_object() || !content.contains("scene") || !content["scene"].is_object()) return;
-  for (auto& [name, entity] : content["scene"].items())
-    for (const char* kind : {"mjcf", "urdf", "mesh"})
-      if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
-        entity[kind] = path_from(folder, entity[kind].get<std::string>()).string();
-}
-
-/// The file's content, on top of the file that it includes. includers: that lead here.
-Json read_content(const std::string& path, std::vector<std::string> includers = {}) {
-  Json content = read_file_alone(path);
-  if (!content.is_object() || !content.contains("include")) return content;
-  COHORT_THROW_UNLESS(content["include"].is_string(), "{}: include is {}: the name of one task file", path,
-                      json_text(content["include"]));
-  includers.push_back(fs::weakly_canonical(path).string());
-  const fs::path other = content["include"].get<std::string>();
-  const std::string file = path_from(fs::path(path).parent_path(), other.string()).string();
-  COHORT_THROW_UNLESS(std::ranges::find(includers, fs::weakly_canonical(file).string()) == includers.end(),
-                      "{}: include: '{}' is included by what it includes: a circle", path, other.string());
-  COHORT_THROW_UNLESS(is_there(file), "{}: include: there is no file '{}'; paths are relative to the task's file", path,
-                      file);
-  Json below = read_content(file, includers);
-  COHORT_THROW_UNLESS(below.is_object(), "{}: include: '{}' is no task file: an object is", path, file);
-  if (!other.parent_path().empty())
-    move_models(below, file.starts_with(kLibrary) ? fs::path(file).parent_path() : fs::absolute(file).parent_path());
-  content.erase("include");
-  below.merge_patch(content);
-  return below;
-}
-
-/// The file that is read for this one.
-std::string present(const std::string& path) {
-  const auto kept = kept_tasks().find(path);
-  return kept == kept_tasks().end() ? path : kept->second;
-}
 
 /// What evaluates programs with the lanes of this processor.
 terms::RunRange runner() {
@@ -674,58 +607,65 @@ std::string task_title(const std::string& name) {
   return is_task_file(name) ? fs::path(name).stem().string() : name;
 }
 
-void keep_task(const std::string& task, const fs::path& run) {
-  if (!is_task_file(task)) return;
-  const std::string path = present(task);
-  if (fs::weakly_canonical(fs::path(path).parent_path()) == fs::weakly_canonical(run / "task")) return;
-  const Json content = read_content(path);
-  keep_plan(plan_of_file(path, content, false), content, run / "task");
+namespace {
+
+/// The task with its settings, as `overrides` of `settings` have them.
+FilePlan plan_of_settings(const std::string& path, Json content, const TaskSettings& settings, FileTaskSettings set) {
+  return plan_of_file(path, std::move(content), set.play, set.horizon, set.of_file, settings.learning,
+                      set.reward_scales, set.commands_by_hand);
 }
 
-void use_kept_task(const std::string& task, const fs::path& run, bool only_missing) {
-  if (!is_task_file(task) || kept_tasks().contains(task)) return;
-  const fs::path copy = run / "task" / (task_title(task) + ".json");
-  const bool there = fs::exists(task);
-  if (!fs::exists(copy) || (only_missing && there)) return;
-  kept_tasks()[task] = copy.string();
-  std::string changed = there ? "" : ", which is not there any more";
-  if (there) {
-    std::string content;
-    try {
-      content = format("{:016x}", fnv1a(json_text(read_content(task))));
-    } catch (const Error&) {  // what it includes is not there any more
-    }
-    if (read_content(copy.string()).at("kept").value("content", "") != content) changed = ", which has changed since";
-  }
-  if (!changed.empty()) log::info("the task is the one that {} keeps, instead of {}{}", run.string(), task, changed);
-}
+}  // namespace
 
 std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
-  const std::string path = present(named);
-  Json content = read_content(path);
-  FileTaskSettings own = settings_of(path, content);
-  FileTaskSettings first = own;
-  read_fields(settings, first);
-  FilePlan plan = plan_of_file(path, std::move(content), first.play, first.horizon, first.of_file, settings.learning,
-                               first.reward_scales, first.commands_by_hand);
-  return std::make_unique<FileTask>(settings, own, std::move(plan));
+  return of_file_or_copy(named, [&](const std::string& path) {
+    Json content = read_content(path);
+    FileTaskSettings own = settings_of(path, content);
+    FileTaskSettings set = own;
+    read_fields(settings, set);
+    FilePlan plan = plan_of_settings(path, std::move(content), settings, std::move(set));
+    return std::unique_ptr<Task>(std::make_unique<FileTask>(settings, own, std::move(plan)));
+  });
 }
 
-std::string task_file_content(const std::string& path) {
-  return json_text(read_content(present(path)));
+std::string task_file_content(const std::string& named) {
+  return of_file_or_copy(named, [](const std::string& path) { return read_content(path).dump(); });
 }
 
 TaskEntry task_of_file(const std::string& named) {
-  const std::string path = present(named);
+  return of_file_or_copy(named, [&](const std::string& path) {
+    const Json content = read_content(path);
+    const FilePlan plan = plan_of_file(path, content, false);
+    FileTaskSettings own = settings_of(path, content);
+    own.horizon = plan.spec.horizon;
+    return TaskEntry{.name = named,
+                     .summary = plan.spec.summary,
+                     .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
+                     .settings = [own] { return fields_of(own); },
+                     .ppo = plan.ppo};
+  });
+}
+
+void keep_task(const std::string& task, const fs::path& run, const std::vector<std::string>& settings) {
+  if (!is_task_file(task)) return;
+  const std::string path = present_file(task);
+  if (fs::weakly_canonical(fs::path(path).parent_path()) == fs::weakly_canonical(run / "task")) return;
   const Json content = read_content(path);
-  const FilePlan plan = plan_of_file(path, content, false);
-  FileTaskSettings own = settings_of(path, content);
-  own.horizon = plan.spec.horizon;
-  return {.name = named,
-          .summary = plan.spec.summary,
-          .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
-          .settings = [own] { return fields_of(own); },
-          .ppo = plan.ppo};
+  FileTaskSettings set = settings_of(path, content);
+  const TaskSettings named{.overrides = settings};
+  read_fields(named, set);
+  std::vector<FilePlan> plans;
+  plans.push_back(plan_of_settings(path, content, named, set));
+  if (!settings.empty()) plans.push_back(plan_of_file(path, content, false));
+  if (!set.play && content.contains("play")) {
+    set.play = true;
+    try {
+      plans.push_back(plan_of_settings(path, content, named, set));
+    } catch (const Error& e) {
+      log::warning("{} cannot be played with its `play`: {}", task, e.what());
+    }
+  }
+  keep_plans(plans, content, run / "task");
 }
 
 void register_library_task(const std::string& file) {

@@ -33,6 +33,8 @@ class PlanReader {
  private:
   void wrong(const std::string& path, const std::string& why) { wrong_.push_back(path + " " + why); }
   void stop_if_wrong();
+  /// Of those that the run keeps, the one for these settings.
+  void choose_kept_model();
   /// Keeps what body() complains about, for the end.
   void attempt(const std::string& path, const std::function<void()>& body);
   /// Calls body(name, value) for every entry that is not null; keeps what it complains about.
@@ -172,7 +174,8 @@ class PlanReader {
   FilePlan plan_;
   std::vector<std::string> wrong_;
   std::string robot_;
-  Json joint_pos_, kept_;
+  Json joint_pos_, kept_;  ///< kept_: the model that a run keeps for these settings; null: compiled from the files
+  bool asks_for_another_ = false;  ///< model than those that the run keeps
   std::vector<double> base_pos_, base_quat_;
   std::set<int> controlled_;
   std::map<std::string, Expr> commands_;                            ///< as memories

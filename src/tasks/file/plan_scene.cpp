@@ -127,7 +127,10 @@ sim::Morph PlanReader::morph_of(JsonSection& s, const std::string& kind) {
     const fs::path path = path_of(file);
     const std::string_view text = library_text(path.string());
     const std::string trouble = kept_.is_object() || !text.empty() ? "" : sim::why_unreadable(path);
-    COHORT_THROW_UNLESS(trouble.empty(), "{}; paths are relative to the task's file", trouble);
+    COHORT_THROW_UNLESS(trouble.empty(), "{}; {}", trouble,
+                        asks_for_another_ ? "the run keeps its model for the settings that it has learnt with and for "
+                                            "`play`, and other settings change it: leave them out"
+                                          : "paths are relative to the task's file");
     sim::ModelEdits edits = read_model_edits(s);
     if (kind == "urdf") {
       bool fixed = false;

@@ -42,11 +42,12 @@ void register_library_task(const std::string& file);
 /// Throws Error with everything that is wrong in the file, a line each.
 std::unique_ptr<Task> make_file_task(const std::string& path, const TaskSettings& settings);
 
-/// Writes the file's task to a folder of a run, models and all: the run goes on when the files have changed or moved.
-/// Nothing for a task that is none of a file.
-void keep_task(const std::string& task, const std::filesystem::path& run);
+/// Writes the file's task to a folder of a run, with the models that it has with these settings, in `play` and by itself:
+/// the run goes on when the files have changed or moved. Nothing for a task that is none of a file.
+void keep_task(const std::string& task, const std::filesystem::path& run, const std::vector<std::string>& settings);
 /// The task that a run has learnt is the one that it keeps, from now on; said once, also where the file has changed since.
-/// only_missing: only where the file is not there any more. run: its folder.
+/// only_missing: only where the file is not there any more, or says the same and cannot be used: a file that it includes
+/// or a model that it names is gone. run: its folder.
 void use_kept_task(const std::string& task, const std::filesystem::path& run, bool only_missing);
 
 }  // namespace cohort::tasks

@@ -21,6 +21,7 @@
 #include "sim/host/import/library.h"
 #include "sim/host/import/numbers.h"
 #include "sim/host/import/scene_look.h"
+#include "sim/host/import/units.h"
 #include "sim/host/model_file.h"
 #include "sim/host/model_info.h"
 #include "sim/host/obj_mesh.h"
@@ -187,8 +188,9 @@ void exclude(mjSpec* spec, const std::string& one, const std::string& other) {
   mjs_setString(pair->bodyname2, other.c_str());
 }
 
-/// Leaves out what the SRDF file of a URDF says. Adds to `warnings`.
-void exclude_as_srdf(mjSpec* spec, const Urdf& u, std::vector<std::string>& warnings) {
+/// Leaves out what the SRDF file of a URDF says. all_links: the URDF's. Adds to `warnings`.
+void exclude_as_srdf(mjSpec* spec, const Urdf& u, const std::vector<std::string>& all_links,
+                     std::vector<std::string>& warnings) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   fs::path file = u.srdf;
@@ -204,12 +206,23 @@ void exclude_as_srdf(mjSpec* spec, const Urdf& u, std::vector<std::string>& warn
     if (collides(mjs_asBody(e))) links.insert(mjs_getString(mjs_getName(e)));
   }
   std::vector<std::pair<std::string, std::string>> pairs;
+  std::vector<std::string> unknown;
   try {
-    pairs = srdf_exclusions(read_file(file), links);
+    const std::string text = read_file(file);
+    pairs = srdf_exclusions(text, links);
+    for (const std::string& link : links_of_srdf(text)) {
+      if (std::ranges::find(all_links, link) != all_links.end()) continue;
+      const std::string near = config::nearest(link, all_links);
+      unknown.push_back(format("`{}`{}", link, near.empty() ? "" : format(" (is `{}` meant?)", near)));
+    }
   } catch (const Error& e) {
     fail(format("{}: {}", file.string(), e.what()));
   }
   for (const auto& [one, other] : pairs) exclude(spec, one, other);
+  if (!unknown.empty())
+    warnings.push_back(format("{}: it names {} that the URDF file does not have: {}; pairs with {} are passed over",
+                              file.string(), unknown.size() == 1 ? "a link" : "links", join(unknown, ", "),
+                              unknown.size() == 1 ? "it" : "them"));
   warnings.push_back(format("{}{}: {} pair{} of links do{} not collide", file.string(),
                             found_beside ? " (beside the URDF file)" : "", pairs.size(), pairs.size() == 1 ? "" : "s",
                             pairs.size() == 1 ? "es" : ""));
@@ -394,10 +407,19 @@ mjSpec* parse(const Urdf& u, std::vector<std::string>& warnings, bool& fixed, Vi
     read_if_text_stl(mesh, folder / mjs_getString(spec->compiler.meshdir) / path.file);
   }
   leave_out_empty_shapes(spec, from, warnings);
-  exclude_as_srdf(spec, u, warnings);
+  exclude_as_srdf(spec, u, remarks.links, warnings);
   fixed = fixed || remarks.on_world;
   if (fixed) exclude_neighbours_of_base(spec);
   return spec;
+}
+
+/// Where an entity comes from, "" of no file, and what scales its meshes from millimetres.
+std::pair<std::string, std::string> file_and_scale(const Morph& morph) {
+  constexpr const char* kOfElement = "a scale of 0.001 for each mesh (<mesh scale=\"0.001 0.001 0.001\">)";
+  if (const auto* mjcf = std::get_if<Mjcf>(&morph)) return {mjcf->file, kOfElement};
+  if (const auto* urdf = std::get_if<Urdf>(&morph)) return {urdf->file, kOfElement};
+  if (const auto* mesh = std::get_if<Mesh>(&morph)) return {mesh->file, "the entity's scale of 0.001"};
+  return {};
 }
 
 /// Composes one scene in a spec; lives in the child process.
@@ -531,6 +553,12 @@ class Composer {
     result.entity_links = ids(bodies_, mjOBJ_BODY);
     result.entity_geoms = ids(geoms_, mjOBJ_GEOM);
     result.warnings = warnings_;
+    for (std::size_t i = 0; i < entities_.size(); ++i) {
+      const auto& [file, scale] = file_and_scale(entities_[i].morph);
+      const std::string from = file.empty() ? format("entity `{}`: ", entities_[i].name) : file + ": ";
+      for (std::string& remark : remarks_on_units(*model, from, result.entity_links[i], scale))
+        result.warnings.push_back(std::move(remark));
+    }
     for (int i = 0; i < mjs_numWarnings(spec_); ++i) result.warnings.emplace_back(mjs_getWarning(spec_, i));
     result.mjb.resize(static_cast<std::size_t>(mj_sizeModel(model)));
     mj_saveModel(model, nullptr, result.mjb.data(), static_cast<mjtSize>(result.mjb.size()));

@@ -164,8 +164,9 @@ void Importer::add_delays(int sensor, int channel, double seconds, const int* hi
 
 double Importer::in_steps(double seconds) const {
   constexpr double kRounding = 1e-6;  // of a quotient of two times of the file
-  const double steps = seconds / m_.opt.timestep, whole = std::round(steps);
-  return std::abs(steps - whole) < kRounding ? whole : steps;
+  // Halves too: 0.035 s are 3.5 steps of 0.01 s, and the quotient is above. RK4 looks at what comes half a step later.
+  const double steps = seconds / m_.opt.timestep, halves = std::round(2 * steps) / 2;
+  return std::abs(steps - halves) < kRounding ? halves : steps;
 }
 
 /// Transmissions whose arms the pose decides get a wrap for every dof they can move.
