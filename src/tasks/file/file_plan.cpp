@@ -237,7 +237,7 @@ void keep_plans(const std::vector<FilePlan>& plans, Json content, const fs::path
   // The first one also where runs had it that kept no other.
   Json kept = models.front();
   kept["file"] = fs::absolute(plans.front().file).string();
-  kept["content"] = format("{:016x}", fnv1a(content.dump()));
+  kept["content"] = format("{:016x}", fnv1a(json_text(content)));
   kept["models"] = std::move(models);
   content.erase("kept");
   content["kept"] = std::move(kept);

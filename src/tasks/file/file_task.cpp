@@ -629,7 +629,7 @@ std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSetting
 }
 
 std::string task_file_content(const std::string& named) {
-  return of_file_or_copy(named, [](const std::string& path) { return read_content(path).dump(); });
+  return of_file_or_copy(named, [](const std::string& path) { return json_text(read_content(path)); });
 }
 
 TaskEntry task_of_file(const std::string& named) {

@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/fnv.h"
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "core/yaml_file.h"
 #include "tasks/file/library_files.h"
@@ -72,7 +73,7 @@ Json read_file_alone(const std::string& path) {
     }
   }
   try {
-    return Json::parse(read_file(path), nullptr, true, true);
+    return parse_json<Json>(read_file(path), JsonComments::kAllowed);
   } catch (const Json::parse_error& e) {
     throw Error(format("{}: {}", path, e.what()));
   }
@@ -92,7 +93,7 @@ Json content_of(const std::string& path, std::vector<std::string> includers) {
   Json content = read_file_alone(path);
   if (!content.is_object() || !content.contains("include")) return content;
   COHORT_THROW_UNLESS(content["include"].is_string(), "{}: include is {}: the name of one task file", path,
-                      content["include"].dump());
+                      json_text(content["include"]));
   includers.push_back(fs::weakly_canonical(path).string());
   const fs::path other = content["include"].get<std::string>();
   const std::string file = path_from(fs::path(path).parent_path(), other.string()).string();
@@ -116,7 +117,7 @@ enum class Since { kSame, kChanged, kUnreadable };
 Since since_copy(const std::string& task, const std::string& copy) {
   std::string content;
   try {
-    content = format("{:016x}", fnv1a(read_content(task).dump()));
+    content = format("{:016x}", fnv1a(json_text(read_content(task))));
   } catch (const MissingInclude&) {
     return Since::kUnreadable;
   } catch (const Error&) {
