@@ -107,9 +107,9 @@ std::string shared_legend(const Chart& chart, FigureSize figure) {
 }
 
 /// A panel whose upper left corner is at (left, top) of a figure of this size.
-class Panel {
+class ScriptPanel {
  public:
-  Panel(const Chart& chart, std::string block_prefix, int left, int top, PanelSize size, FigureSize figure,
+  ScriptPanel(const Chart& chart, std::string block_prefix, int left, int top, PanelSize size, FigureSize figure,
         bool own_legend)
       : chart_(chart),
         prefix_(std::move(block_prefix)),
@@ -220,7 +220,7 @@ std::string gnuplot_script(const Figure& figure, const std::string& svg, const s
   std::string data, commands = "set multiplot\n";
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const int column = static_cast<int>(i) % columns, row = static_cast<int>(i) / columns;
-    const Panel panel(figure.panels[i], format("p{}", i), column * size.width, legend_band(figure) + row * size.height,
+    const ScriptPanel panel(figure.panels[i], format("p{}", i), column * size.width, legend_band(figure) + row * size.height,
                       size, total, !figure.shared_legend);
     data += panel.data();
     commands += panel.commands();

@@ -48,7 +48,7 @@ constexpr std::int64_t kLeastDepth = 8, kLeastColumns = 8;
 // Multiply-adds that are worth a thread.
 constexpr std::int64_t kThreadWork = std::int64_t{1} << 20;
 
-#define COHORT_AVX512 __attribute__((target("avx512f")))
+#define COHORT_FOR_AVX512 __attribute__((target("avx512f")))
 
 /// A matrix of float32 whose rows or columns are contiguous.
 struct Matrix {
@@ -70,7 +70,7 @@ constexpr std::int64_t kLanes = 16;
 
 /// Swaps bit S of the row's and of the lane's number.
 template <int S>
-COHORT_AVX512 void swap_bit(Lanes (&rows)[kLanes]) {
+COHORT_FOR_AVX512 void swap_bit(Lanes (&rows)[kLanes]) {
   LaneNumbers even{}, odd{};
   for (int i = 0; i < kLanes; ++i) {
     even[i] = i & S ? kLanes + i - S : i;
@@ -85,7 +85,7 @@ COHORT_AVX512 void swap_bit(Lanes (&rows)[kLanes]) {
 }
 
 /// to (rows, columns), contiguous, from a matrix whose columns are contiguous.
-COHORT_AVX512 void transpose(const Matrix& from, std::int64_t rows, std::int64_t columns, float* to) {
+COHORT_FOR_AVX512 void transpose(const Matrix& from, std::int64_t rows, std::int64_t columns, float* to) {
   const std::int64_t whole_rows = rows - rows % kLanes, whole_columns = columns - columns % kLanes;
   for (std::int64_t j = 0; j < whole_columns; j += kLanes)
     for (std::int64_t i = 0; i < whole_rows; i += kLanes) {
