@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the fixtures of whole policies with the reference packages.
 
-    make_policy_fixtures.py DROID_POLICY_LEARNING OUT [small|default]
+    make_policy_fixtures.py DROID_POLICY_LEARNING OUT [small|default|pictures]
 
 DROID_POLICY_LEARNING is a checkout of github.com/droid-dataset/droid_policy_learning; OUT is tests/models/fixtures/diffusion.
 policy.json: 100 training steps of the package's DiffusionPolicyUNet (its train_on_batch and optimizer, a smaller U-Net, moving
@@ -9,6 +9,8 @@ average off), then a chunk of actions by its _get_action_trajectory; and the key
 share an image encoder.
 policy_default.json: 100 such steps with the package's U-Net at its own default size (80.7 million parameters with the MLP in
 front of it), its default learning rate, and small batches.
+policy_pictures.json: a policy that sees two cameras through one ResNet-18 with a spatial softmax, and the state: gradients of the
+first step, and the losses of three steps of torch.optim.AdamW.
 torch.randn and torch.randint give the numbers that a run of ours draws (reference.py). In float64.
 """
 import functools
@@ -89,21 +91,50 @@ def run(module, learning_rate, batch):
             "losses": train(algorithm, batch)}, algorithm
 
 
+def pictures(module):
+    """Gradients and three steps of AdamW with two cameras."""
+    batch, rate = 2, 1e-4
+    algorithm = policy(module, {CAMERA_1: [3, 64, 64], "state": [STATE], CAMERA_2: [3, 64, 64]}, [CAMERA_1, CAMERA_2], rate)
+    parameters = list(algorithm.nets.named_parameters())
+    algorithm.optimizers["policy"] = torch.optim.AdamW([p for _, p in parameters], lr=rate, weight_decay=1e-2)
+    algorithm.set_train()
+    facts = {"seed": SEED, "batch": batch, "draws": DRAWS, "learning_rate": rate, "weight_decay": 1e-2,
+             "parameters": sum(p.numel() for _, p in parameters), "losses": []}
+    for step in range(3):
+        times, noise = reference.training_noise(SEED, step, range(step * batch, (step + 1) * batch), DRAWS, CHUNK, WIDTH,
+                                                TIMESTEPS)
+        seen = {camera: (reference.tensor(f"{camera} {step}", batch, FRAMES, 3, 64, 64).double() + 1) / 2
+                for camera in (CAMERA_1, CAMERA_2)}
+        seen["state"] = reference.tensor(f"state {step}", batch, FRAMES, STATE).double()
+        actions = reference.tensor(f"actions {step}", batch, CHUNK, WIDTH).double()
+        with mock.patch.object(torch, "randn", lambda *_, **__: noise.double()), \
+                mock.patch.object(torch, "randint", lambda *_, **__: times):
+            info = algorithm.train_on_batch({"obs": seen, "actions": actions}, epoch=0)
+        facts["losses"].append(info["losses"]["l2_loss"].item())
+        if step == 0:  # what the step has left
+            facts["gradients"] = reference.gradient_facts(parameters)
+    return facts
+
+
 def write(folder, name, result):
     Path(folder, name).write_text(json.dumps(result, separators=(",", ":")) + "\n")
 
 
 def main():
-    module, which = droid.package(sys.argv[1]), sys.argv[3:] or ["small", "default"]
+    module, which = droid.package(sys.argv[1]), sys.argv[3:] or ["small", "default", "pictures"]
     torch.set_num_threads(1)
     if "default" in which:
         result, _ = run(module, 1e-4, 2)
         del result["names"]
         print(result["parameters"], result["losses"][:3], result["losses"][-3:])
         write(sys.argv[2], "policy_default.json", result)
+    module.ConditionalUnet1D = functools.partial(module.ConditionalUnet1D, down_dims=[16, 32], diffusion_step_embed_dim=32)
+    if "pictures" in which:
+        result = pictures(module)
+        print(result["parameters"], result["losses"], len(result["gradients"]))
+        write(sys.argv[2], "policy_pictures.json", result)
     if "small" not in which:
         return
-    module.ConditionalUnet1D = functools.partial(module.ConditionalUnet1D, down_dims=[16, 32], diffusion_step_embed_dim=32)
     result, algorithm = run(module, 1e-3, 4)
     result["actions"] = reference.short(act(algorithm).flatten().tolist())
     cameras = policy(module, {CAMERA_1: [3, 64, 64], "state": [STATE], CAMERA_2: [3, 64, 64]}, [CAMERA_1, CAMERA_2], 1e-3)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <torch/nn/module.h>
+#include <torch/optim/adamw.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -56,6 +57,46 @@ TEST(DiffusionPolicy, HundredTrainingStepsAndTheActionsAfterThemAreTheReferences
   EXPECT_EQ(actions.sizes().vec(), (std::vector<std::int64_t>{1, 8, kWidth}));
   // Ten network calls after a hundred steps of training.
   EXPECT_LE(relative_difference(actions.flatten(), tensor_of(facts.at("actions")), 1.0), 1e-3);
+}
+
+/// Two cameras through one ResNet-18 with a spatial softmax, and the state.
+TEST(DiffusionPolicy, GradientsAndStepsOfAdamWWithCamerasAreTheReferences) {
+  const auto facts = read_facts("policy_pictures");
+  const std::vector<std::string> cameras{"camera/image/varied_camera_1_left_image",
+                                         "camera/image/varied_camera_2_left_image"};
+  DiffusionPolicySettings settings = small_policy();
+  settings.encoder.observations = {
+      {cameras[0], {3, 64, 64}, ""}, {"state", {kState}, ""}, {cameras[1], {3, 64, 64}, ""}};
+  share_cameras(settings.encoder.observations, "camera/image/varied_camera");
+  settings.encoder.core.backbone_class = "ResNet18Conv";
+  settings.encoder.core.feature_dimension = 16;
+  settings.encoder.core.pool_class = "SpatialSoftmax";
+  settings.encoder.core.pool.num_kp = 8;
+  const auto policy = make_diffusion_policy(settings, 1);
+  fill(*policy);
+  std::int64_t parameters = 0;
+  for (const at::Tensor& parameter : policy->parameters()) parameters += parameter.numel();
+  EXPECT_EQ(parameters, facts.at("parameters").get<std::int64_t>());
+  torch::optim::AdamW adam(policy->parameters(), torch::optim::AdamWOptions(facts.at("learning_rate").get<double>())
+                                                     .weight_decay(facts.at("weight_decay").get<double>()));
+  const std::int64_t batch = facts.at("batch");
+  const auto losses = facts.at("losses").get<std::vector<double>>();
+  ASSERT_EQ(losses.size(), 3u);
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    const std::string number = " " + std::to_string(step);
+    Observations seen{{"state", formula("state" + number, {batch, 2, kState})}};
+    for (const std::string& camera : cameras) seen[camera] = (formula(camera + number, {batch, 2, 3, 64, 64}) + 1) / 2;
+    const RandomContextGuard guard({.seed = facts.at("seed").get<std::uint64_t>(),
+                                    .step = step,
+                                    .sample_ids = ids(static_cast<std::int64_t>(step) * batch, batch)});
+    adam.zero_grad();
+    const at::Tensor loss = diffusion_loss(*policy, seen, formula("actions" + number, {batch, kChunk, kWidth}));
+    EXPECT_NEAR(loss.item<double>(), losses[step], (step == 0 ? kPolicyTolerance : kRunTolerance) * losses[step])
+        << "step " << step;
+    loss.backward();
+    if (step == 0) expect_gradients(*policy, facts.at("gradients"), kPolicyGradientTolerance);
+    adam.step();
+  }
 }
 
 TEST(DiffusionPolicy, LossOfABatchIsTheMeanOfItsHalves) {
