@@ -41,7 +41,7 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
   if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
 }
 
-const std::string kOwn = "policy.noise_pred_net.", kTheirs = "diffusion.unet.";
+const std::string kOwnNetwork = "policy.noise_pred_net.", kTheirNetwork = "diffusion.unet.";
 
 /// Up- and downsampling are the third part of a level, and their weights one level of names deeper here.
 bool is_resampling(const std::string& inside) {
@@ -52,22 +52,22 @@ bool is_resampling(const std::string& inside) {
 }
 
 std::string lerobot_unet_weight(const std::string& own) {
-  std::string inside = own.substr(kOwn.size());
+  std::string inside = own.substr(kOwnNetwork.size());
   replace(inside, ".blocks.0.block.", ".conv1.block.");
   replace(inside, ".blocks.1.block.", ".conv2.block.");
   if (is_resampling(inside)) replace(inside, ".2.conv.", ".2.");
-  return kTheirs + inside;
+  return kTheirNetwork + inside;
 }
 
 std::string own_unet_weight(const std::string& theirs) {
-  std::string inside = theirs.substr(kTheirs.size());
+  std::string inside = theirs.substr(kTheirNetwork.size());
   replace(inside, ".conv1.block.", ".blocks.0.block.");
   replace(inside, ".conv2.block.", ".blocks.1.block.");
   if (is_resampling(inside)) {
     const std::size_t last = inside.rfind('.');
     inside.insert(last, ".conv");
   }
-  return kOwn + inside;
+  return kOwnNetwork + inside;
 }
 
 constexpr const char *kOwnEncoders = "policy.obs_encoder.nets.obs.obs_nets.",
@@ -224,7 +224,7 @@ weights::NamedTensors lerobot_diffusion_weights(const PolicySettings& settings, 
   weights::NamedTensors theirs;
   std::map<std::string, at::Tensor> columns;  // x of key points, until its y comes
   for (auto& [name, tensor] : own) {
-    if (name.starts_with(kOwn)) {
+    if (name.starts_with(kOwnNetwork)) {
       theirs.emplace_back(lerobot_unet_weight(name), std::move(tensor));
       continue;
     }
@@ -257,7 +257,7 @@ weights::NamedTensors own_diffusion_weights(const PolicySettings& settings, weig
   const std::vector<EncoderNames> encoders = encoders_of(settings);
   weights::NamedTensors own;
   for (auto& [name, tensor] : theirs) {
-    if (name.starts_with(kTheirs)) {
+    if (name.starts_with(kTheirNetwork)) {
       own.emplace_back(own_unet_weight(name), std::move(tensor));
       continue;
     }
