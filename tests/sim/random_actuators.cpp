@@ -210,6 +210,26 @@ void add_contact_sensor(Sketch& s, Element& section) {
   draw_attributes(s.draw, output, sensor);
 }
 
+/// How far two geoms or bodies are apart, and where they are nearest. No geom is asked for its distance from itself.
+void add_distance_sensor(Sketch& s, Element& section) {
+  Element& sensor = section.add(s.draw.pick({"distance", "normal", "fromto"}));
+  const auto& [geom, own] =
+      s.names.solids[static_cast<std::size_t>(s.draw.below(static_cast<int>(s.names.solids.size())))];
+  Strings bodies, geoms;
+  for (const std::string& body : s.names.bodies)
+    if (body != own) bodies.push_back(body);
+  for (const auto& [other, body] : s.names.solids)
+    if (other != geom) geoms.push_back(other);
+  const int kind = s.draw.below(4);
+  if (kind == 0 && own != "world" && !bodies.empty())
+    sensor.set("body1", own), sensor.set("body2", s.draw.any(bodies));
+  else if (kind == 1 && !bodies.empty())
+    sensor.set("geom1", geom), sensor.set("body2", s.draw.any(bodies));
+  else
+    sensor.set("geom1", geom), sensor.set("geom2", s.draw.any(geoms));
+  sensor.set("cutoff", number(0.2, 2)(s.draw));
+}
+
 }  // namespace
 
 Element random_actuators(Sketch& s) {
@@ -232,6 +252,8 @@ Element random_sensors(Sketch& s) {
       add_contact_sensor(s, section);
     }
   }
+  // After the others, which a seed has kept.
+  if (s.names.solids.size() > 1 && s.draw.chance(0.3)) add_distance_sensor(s, section);
   return section;
 }
 

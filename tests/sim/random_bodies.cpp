@@ -136,9 +136,10 @@ Element ground(Sketch& s) {
   return geom;
 }
 
-void finish_geom(Sketch& s, Element& geom) {
+void finish_geom(Sketch& s, Element& geom, const std::string& body) {
   draw_attributes(s.draw, contact_attributes(), geom);
   s.names.geoms.push_back(geom.attributes[0].second);
+  if (geom.attributes[1].second != "hfield") s.names.solids.emplace_back(s.names.geoms.back(), body);
 }
 
 Element world_geom(Sketch& s) {
@@ -147,7 +148,7 @@ Element world_geom(Sketch& s) {
   Element geom = s.draw.chance(0.4) ? ground(s) : shape_of_geom(s);
   const bool placed = geom.attributes[1].second == "plane" || geom.attributes[1].second == "hfield";
   if (!placed) draw_attributes(s.draw, place, geom);
-  finish_geom(s, geom);
+  finish_geom(s, geom, "world");
   return geom;
 }
 
@@ -158,7 +159,7 @@ Element body_geom(Sketch& s) {
   draw_attributes(s.draw, own, geom);
   const bool mesh = geom.attributes[1].second == "mesh";
   if (!mesh && s.draw.chance(0.05)) geom.set("shellinertia", "true");
-  finish_geom(s, geom);
+  finish_geom(s, geom, s.names.bodies.back());
   return geom;
 }
 

@@ -1,6 +1,7 @@
 /// The parts of random_model.cpp's models, in the order in which they are drawn.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "draw.h"
@@ -12,7 +13,8 @@ namespace cohort::sim::test {
 struct Names {
   std::vector<std::string> hinges;  ///< and slides
   std::vector<std::string> balls, frees, bodies, sites, geoms, cameras, tendons, actuators;
-  std::vector<std::string> round;  ///< geoms that a tendon may wrap around
+  std::vector<std::string> round;                           ///< geoms that a tendon may wrap around
+  std::vector<std::pair<std::string, std::string>> solids;  ///< geoms but height fields, and whose they are
 
   /// "j7": a letter and a number that no other element has.
   std::string fresh(const char* letter) { return letter + std::to_string(count_++); }
