@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "data/images/canvas.h"
 #include "data/images/resize.h"
+#include "data/several_episodes.h"
 
 namespace cohort::data {
 namespace {
@@ -132,6 +133,7 @@ std::string inspect_text(const EpisodeSource& source, const std::vector<std::int
     const char* kind = field.kind == StepKind::kNumber ? "number" : field.kind == StepKind::kText ? "text" : "image";
     text += format("{:<{}}  {:<6}  {:<8}  {}\n", field.name, widest, kind, field.type_name(), shape_text(field.shape));
   }
+  if (const std::string line = holds_several(source, chosen); !line.empty()) text += "\n" + line + "\n";
   const auto first = source.open(chosen.front());
   if (!source.metadata_names().empty()) text += "\nmetadata of an episode (the first one's)\n";
   for (const std::string& name : source.metadata_names()) {

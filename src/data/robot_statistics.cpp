@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/threads.h"
 #include "data/kept_files.h"
+#include "data/sentinels.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -126,6 +127,22 @@ VectorStatistics vector_from_json(const Json& root, const char* which, const std
                         kStatisticNames[i], lists[i]->size(), s.mean.size());
   }
   return s;
+}
+
+/// A number that stands for a missing value sets the element's scale and is learnt.
+void warn_of_sentinels(const std::string& source, const char* what, std::size_t width, const std::vector<float>& kept) {
+  for (std::size_t d = 0; d < width; ++d) {
+    std::vector<float> column;
+    column.reserve(kept.size() / width);
+    for (std::size_t i = d; i < kept.size(); i += width) column.push_back(kept[i]);
+    for (const Sentinel& found : find_sentinels(column))
+      log::warning(
+          "{}: element {} of {} is {} in {} of {} steps looked at, and from {:g} to {:g} in all others; where that "
+          "stands "
+          "for a missing value, leave such episodes out (the filter max_abs(FIELD, LIMIT), where it is the largest), "
+          "or mend the data",
+          source, d, what, sentinel_text(found.value, true), found.count, column.size(), found.low, found.high);
+  }
 }
 
 /// Of some episodes, or of all.
@@ -243,6 +260,8 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
     log::info("statistics of {}: the quantiles are taken from every {}th of {} steps", source.name(), stride, steps);
   StatisticsPart total = read_steps(source, episodes, action, proprio, stride, settings.threads);
   RobotStatistics statistics{.transitions = steps, .trajectories = count, .hash = hash};
+  warn_of_sentinels(source.name(), "the actions", action_width, total.kept_action);
+  warn_of_sentinels(source.name(), "the state", proprio_width, total.kept_proprio);
   if (action_width > 0) statistics.action = finish(total.action, total.kept_action);
   if (proprio_width > 0) statistics.proprio = finish(total.proprio, total.kept_proprio);
   files.write(file, json_text(to_json(statistics), 2) + "\n", "statistics of " + source.name());

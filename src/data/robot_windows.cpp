@@ -24,6 +24,7 @@
 #include "data/instruction_texts.h"
 #include "data/names_of_sets.h"
 #include "data/open_episodes.h"
+#include "data/several_episodes.h"
 #include "data/transforms/call.h"
 #include "data/transforms/filter.h"
 #include "data/transforms/permutation.h"
@@ -326,6 +327,7 @@ struct RobotWindows::Impl {
         if (normalizer != nullptr)
           for (const std::string& note : normalizer->notes()) log::warning("{}", note);
     if (!settings.instruction.empty()) read_instructions(set, notes);
+    if (const std::string line = holds_several(*set.source, set.episodes); !line.empty()) log::warning("{}", line);
     sets.push_back(std::move(set));
   }
 

@@ -21,7 +21,7 @@ class MsgpackReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(format("no msgpack message as openpi's clients send it: byte {} of {}: {}", at_, bytes_.size(), what));
+    throw Error(format("no msgpack message of observations: byte {} of {}: {}", at_, bytes_.size(), what));
   }
 
   std::string_view take(std::uint64_t count) {
@@ -139,7 +139,6 @@ class MsgpackReader {
     NumpyArray read;
     if (const std::string* text = std::get_if<std::string>(&dtype->of)) read.dtype = *text;
     if (const Bytes* text = std::get_if<Bytes>(&dtype->of)) read.dtype = text->data;
-    const ElementKind kind = element_kind(read.dtype);
     const List* sizes = std::get_if<List>(&shape->of);
     if (sizes == nullptr) fail(format("the shape of an array is {}, but must be a list", describe(*shape)));
     if (sizes->size() > 8) fail(format("an array of {} dimensions: at most 8 are taken", sizes->size()));
@@ -147,16 +146,19 @@ class MsgpackReader {
     if (bytes == nullptr) fail(format("the data of an array are {}, but must be bytes", describe(*data)));
     const auto have = static_cast<std::int64_t>(bytes->data.size());
     std::int64_t elements = 1;
+    read.data = bytes->data;
     for (const Value& size : *sizes) {
       const std::int64_t* n = std::get_if<std::int64_t>(&size.of);
       if (n == nullptr || *n < 0) fail("the shape of an array holds something else than sizes");
       read.shape.push_back(*n);
+      if (!is_number(read.dtype)) continue;  // texts and the like: whoever looks at it says that they are none
       if (*n > 0 && elements > have / *n) fail(format("an array {} with {} bytes", shape_text(read.shape), have));
       elements *= *n;
     }
+    if (!is_number(read.dtype)) return read;
+    const ElementKind kind = element_kind(read.dtype);
     if (elements > have || elements * kind.size != have)
       fail(format("an array {} {} with {} bytes", kind.name(), shape_text(read.shape), have));
-    read.data = bytes->data;
     return read;
   }
 

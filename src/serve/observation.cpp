@@ -39,6 +39,15 @@ std::string keys_text(const Map& message) {
   return text.empty() ? "nothing" : text;
 }
 
+/// Maps in a message are not looked into.
+std::string nested_text(const Map& message) {
+  for (const Entry& entry : message)
+    if (const Map* inner = std::get_if<Map>(&entry.value.of))
+      return format("; '{}' is a map of {}: send what is in it beside it, not in it", entry.key.substr(0, 60),
+                    keys_text(*inner));
+  return "";
+}
+
 const Value* find_observation(const Map& message, const policy::Observation& o) {
   if (const Value* found = find(message, o.name)) return found;
   for (const Entry& entry : message)
@@ -59,23 +68,41 @@ struct Stacked {
                      remedy.empty() ? "" : ": " + remedy));
 }
 
+/// What the numbers of an array are. Throws Error naming the observation.
+ElementKind kind_of(const policy::Observation& o, const NumpyArray& array) {
+  try {
+    return element_kind(array.dtype);
+  } catch (const Error& error) {
+    throw Error(format("the observation '{}': {}", o.name, error.what()));
+  }
+}
+
+/// What to send instead of a picture of another shape or type.
+std::string picture_remedy(const std::vector<std::int64_t>& shape, ElementKind kind) {
+  if (kind.kind == 'f') return "send (255 * picture).astype(numpy.uint8) of one between 0 and 1";
+  if (kind.kind != 'u' || kind.size != 1) return "send picture.astype(numpy.uint8) of one from 0 to 255";
+  const std::size_t n = shape.size();
+  if (n == 2) return "send numpy.stack([picture] * 3, axis=-1) of a grey one";
+  if (n < 3 || n > 4 || shape.back() == 3) return "";
+  if (shape.back() == 4) return "send picture[..., :3] of one with transparency";
+  if (shape.back() == 1) return "send numpy.repeat(picture, 3, axis=-1) of a grey one";
+  return shape[n - 3] == 3 ? "send picture.transpose(1, 2, 0) of one with its channels first" : "";
+}
+
 Stacked read_picture(const policy::Observation& o, const Value& value) {
   const NumpyArray* array = std::get_if<NumpyArray>(&value.of);
   if (array == nullptr) refuse(o, value, "send a NumPy array");
   const std::vector<std::int64_t>& shape = array->shape;
-  const ElementKind kind = element_kind(array->dtype);
-  if (kind.kind != 'u' || kind.size != 1)
-    refuse(o, value, kind.kind == 'f' ? "send (255 * picture).astype(numpy.uint8) of one between 0 and 1" : "");
-  if (shape.size() != 3 && shape.size() != 4) refuse(o, value, "");
-  if (shape.back() != 3)
-    refuse(o, value,
-           shape[shape.size() - 3] == 3 ? "send picture.transpose(1, 2, 0) of one with its channels first" : "");
+  const ElementKind kind = kind_of(o, *array);
+  if (kind.kind != 'u' || kind.size != 1 || (shape.size() != 3 && shape.size() != 4) || shape.back() != 3)
+    refuse(o, value, picture_remedy(shape, kind));
   Stacked read;
   read.picture = array;
   read.stacked = shape.size() == 4;
   read.frames = read.stacked ? shape[0] : 1;
   for (std::size_t i = shape.size() - 3; i < shape.size(); ++i)
-    if (shape[i] < 1 || shape[i] > kMostSide) refuse(o, value, "");
+    if (shape[i] < 1 || shape[i] > kMostSide)
+      refuse(o, value, format("send a picture with sides of 1 to {} px", kMostSide));
   return read;
 }
 
@@ -83,6 +110,7 @@ Stacked read_numbers(const policy::Observation& o, const Value& value) {
   Stacked read;
   std::vector<std::int64_t> shape;
   if (const NumpyArray* array = std::get_if<NumpyArray>(&value.of)) {
+    kind_of(o, *array);
     shape = array->shape;
     read.numbers = to_floats(*array);
   } else {
@@ -94,6 +122,8 @@ Stacked read_numbers(const policy::Observation& o, const Value& value) {
         read.numbers.push_back(static_cast<float>(*n));
       else if (const auto* whole = std::get_if<std::int64_t>(&item.of))
         read.numbers.push_back(static_cast<float>(*whole));
+      else if (const auto* flag = std::get_if<bool>(&item.of))
+        read.numbers.push_back(*flag ? 1.0f : 0.0f);
       else
         refuse(o, value, "send a NumPy array");
     }
@@ -138,8 +168,8 @@ void read_frames(const Map& message, const policy::Spec& info, Request& request)
   bool stacked = false;
   for (const policy::Observation& o : info.observations) {
     const Value* value = find_observation(message, o);
-    COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}. The policy sees {}",
-                        o.name, keys_text(message), all_wanted(info));
+    COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}{}. The policy sees {}",
+                        o.name, keys_text(message), nested_text(message), all_wanted(info));
     refuse_robots_and_moments(o, *value, info);
     const Stacked read = o.picture ? read_picture(o, *value) : read_numbers(o, *value);
     COHORT_THROW_UNLESS(read.frames >= 1 && read.frames <= kMostFrames,
@@ -176,11 +206,15 @@ void read_frames(const Map& message, const policy::Spec& info, Request& request)
                    "an array's pictures have several sizes");
 }
 
-bool is_true(const Value* value) {
-  if (value == nullptr) return false;
+/// A truth value, a whole number or an array of one; None is false. A reset that is not understood would leave the policy in
+/// the episode before.
+bool is_true(const Value* value, const char* key) {
+  if (value == nullptr || std::holds_alternative<std::monostate>(value->of)) return false;
   if (const bool* flag = std::get_if<bool>(&value->of)) return *flag;
   if (const auto* n = std::get_if<std::int64_t>(&value->of)) return *n != 0;
-  return false;
+  if (const auto* array = std::get_if<NumpyArray>(&value->of); array != nullptr && is_number(array->dtype))
+    if (const std::vector<float> numbers = to_floats(*array); numbers.size() == 1) return numbers[0] != 0;
+  throw Error(format("'{}' is {}, but must be true or false", key, describe(*value)));
 }
 
 std::string text_of(const Value* value, const std::string& otherwise = "") {
@@ -195,6 +229,14 @@ std::int64_t whole_of(const Value* value, std::int64_t otherwise) {
 
 }  // namespace
 
+std::optional<std::uint64_t> read_seed(const Map& message) {
+  const Value* seed = find(message, "seed");
+  if (seed == nullptr || std::holds_alternative<std::monostate>(seed->of)) return std::nullopt;
+  if (const auto* n = std::get_if<std::int64_t>(&seed->of)) return static_cast<std::uint64_t>(*n);
+  if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) return *n;
+  throw Error(format("'seed' is {}, but must be a whole number", describe(*seed)));
+}
+
 Request read_request(const Value& message, const policy::Spec& info) {
   const Map* map = std::get_if<Map>(&message.of);
   COHORT_THROW_UNLESS(map != nullptr, "the message is {}, but must be a map of observations: {}", describe(message),
@@ -204,12 +246,8 @@ Request read_request(const Value& message, const policy::Spec& info) {
   request.roboarena = !endpoint.empty();
   COHORT_THROW_UNLESS(endpoint.empty() || endpoint == "infer" || endpoint == "reset",
                       "the message's endpoint is '{}': infer and reset are known", endpoint.substr(0, 60));
-  request.reset = endpoint == "reset" || is_true(find(*map, "reset"));
-  if (const Value* seed = find(*map, "seed")) {
-    if (const auto* n = std::get_if<std::int64_t>(&seed->of)) request.seed = static_cast<std::uint64_t>(*n);
-    if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) request.seed = *n;
-    COHORT_THROW_UNLESS(request.seed, "'seed' is {}, but must be a whole number", describe(*seed));
-  }
+  request.reset = endpoint == "reset" || is_true(find(*map, "reset"), "reset");
+  request.seed = read_seed(*map);
   if (const Value* prompt = find(*map, "prompt")) {
     const std::string* text = std::get_if<std::string>(&prompt->of);
     if (info.instructed)
@@ -285,11 +323,11 @@ ServerInfo server_info(const Value& metadata) {
         for (const Value& name : *list) o.elements.push_back(text_of(&name));
     policy.observations.push_back(std::move(o));
   }
-  policy.instructed = is_true(find(metadata, "prompt"));
+  policy.instructed = is_true(find(metadata, "prompt"), "prompt");
   policy.action_width = whole_of(find(*actions, "width"), 0);
   policy.chunk = whole_of(find(*actions, "execute"), 0);
   policy.frames = whole_of(find(metadata, "frames"), 1);
-  policy.remembers = is_true(find(metadata, "remembers"));
+  policy.remembers = is_true(find(metadata, "remembers"), "remembers");
   policy.stride = whole_of(find(metadata, "stride"), 1);
   if (const Value* hertz = find(metadata, "control_frequency"))
     if (const auto* n = std::get_if<double>(&hertz->of)) policy.control_frequency = *n;

@@ -43,6 +43,9 @@ struct Request {
 /// shape or type, what the policy sees, and what to send instead.
 Request read_request(const Value& message, const policy::Spec& info);
 
+/// The "seed" of a message; nothing where it has none, or None. Throws Error for what is no whole number.
+std::optional<std::uint64_t> read_seed(const Map& message);
+
 /// What a server says on connection:
 /// {"server": "cohort VERSION", "policy": a line, "observations": {name: {"shape": [...], "dtype": "float32",
 ///  "names": [...]}},

@@ -81,6 +81,9 @@ Chunk PolicyClient::answer(std::int64_t width) {
   for (const char* name : {"action", "actions"})
     if (const Value* found = find(value, name)) actions = found;
   const NumpyArray* array = std::get_if<NumpyArray>(&actions->of);
+  if (const Value* failure = find(value, "error"); array == nullptr && failure != nullptr)
+    if (const auto* text = std::get_if<std::string>(&failure->of))
+      throw Error(format("{}: it answers with an error: {}", url_, last_lines(*text)));
   COHORT_THROW_UNLESS(array != nullptr && !array->shape.empty() && array->shape.size() <= 2,
                       "{}: its answer is {}, but must hold 'actions', an array (steps, {})", url_, describe(*actions),
                       width);
@@ -90,6 +93,8 @@ Chunk PolicyClient::answer(std::int64_t width) {
                       "{}: its actions have the shape {}, but the task's have {} numbers each: is this the policy of "
                       "another robot, or of other action settings?",
                       url_, shape_text(array->shape), width);
+  COHORT_THROW_UNLESS(is_number(array->dtype), "{}: its actions are {}: numbers are taken, float32 or the like", url_,
+                      describe(*array));
   chunk.actions = to_floats(*array);
   const auto bad = std::find_if(chunk.actions.begin(), chunk.actions.end(), [](float x) { return !std::isfinite(x); });
   COHORT_THROW_UNLESS(bad == chunk.actions.end(),

@@ -85,10 +85,19 @@ std::string describe(const Value& value) {
     std::string operator()(const std::string&) const { return "a text"; }
     std::string operator()(const Bytes& bytes) const { return format("{} bytes", bytes.data.size()); }
     std::string operator()(const NumpyArray& array) const {
-      return format("an array {} {}", element_kind(array.dtype).name(), shape_text(array.shape));
+      return format(
+          "an array {} {}",
+          is_number(array.dtype) ? element_kind(array.dtype).name() : "of '" + array.dtype.substr(0, 40) + "'",
+          shape_text(array.shape));
     }
     std::string operator()(const List& list) const { return format("a list of {}", list.size()); }
-    std::string operator()(const Map& map) const { return format("a map of {}", map.size()); }
+    std::string operator()(const Map& map) const {
+      constexpr std::size_t kMost = 6;
+      std::string keys;
+      for (std::size_t i = 0; i < map.size() && i < kMost; ++i)
+        keys += format("{}'{}'", i == 0 ? " (" : ", ", map[i].key.substr(0, 40));
+      return format("a map of {}{}{}", map.size(), keys, map.empty() ? "" : map.size() > kMost ? ", ...)" : ")");
+    }
   };
   return std::visit(Describer{}, value.of);
 }
@@ -117,6 +126,15 @@ ElementKind element_kind(const std::string& dtype) {
   }
   throw Error(format("an array has the dtype '{}': numbers are float16 to float64, int8 to uint64 or bool",
                      dtype.size() <= 40 ? dtype : dtype.substr(0, 40) + "..."));
+}
+
+bool is_number(const std::string& dtype) {
+  try {
+    element_kind(dtype);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 NumpyArray float_array(std::vector<std::int64_t> shape, std::span<const float> numbers) {

@@ -77,6 +77,8 @@ struct ElementKind {
 };
 /// Reads "<f4", "|u1", "float32". Throws Error for big-endian numbers and for what is no number.
 ElementKind element_kind(const std::string& dtype);
+/// Whether it does so.
+bool is_number(const std::string& dtype);
 
 NumpyArray float_array(std::vector<std::int64_t> shape, std::span<const float> numbers);
 NumpyArray double_array(std::vector<std::int64_t> shape, std::span<const double> numbers);

@@ -44,6 +44,10 @@ Message open_message(Value value) {
     if (entry.key == "payload")
       if (auto* payload = std::get_if<Map>(&entry.value.of)) message.payload = std::move(*payload);
   }
+  const Value* payload = find(*map, "payload");
+  COHORT_THROW_UNLESS(payload == nullptr || std::holds_alternative<Map>(payload->of) ||
+                          std::holds_alternative<std::monostate>(payload->of),
+                      "the message's payload is {}, but must be a map", describe(*payload));
   for (const char* key : {"type", "payload", "seq", "timestamp"})
     COHORT_THROW_UNLESS(find(*map, key) != nullptr,
                         "the message lacks '{}': vla-eval's have type, payload, seq and timestamp; openpi's clients "
@@ -140,10 +144,7 @@ class VlaEvalServer final : public ServerProtocol {
       request.greeting = true;
     } else if (message.type == "episode_start") {
       request.reset = true;
-      if (const Value* seed = find(message.payload, "seed")) {
-        if (const auto* n = std::get_if<std::int64_t>(&seed->of)) request.seed = static_cast<std::uint64_t>(*n);
-        if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) request.seed = *n;
-      }
+      request.seed = read_seed(message.payload);
     } else {
       COHORT_THROW_UNLESS(message.type == "episode_end" || message.type == "error",
                           "the message's type is '{}': hello, episode_start, observation and episode_end are known",

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/threads.h"
+#include "data/sentinels.h"
 #include "tables/csv_chunks.h"
 #include "tables/csv_layout.h"
 #include "tables/csv_records.h"
@@ -168,6 +170,37 @@ void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvRepo
   }
 }
 
+/// A number that stands for a missing value would be learnt from, and would set its column's scale.
+void warn_of_sentinels(const Table& table, MissingPolicy policy) {
+  struct Place {
+    std::string column;
+    data::Sentinel found;
+  };
+  std::map<std::string, std::vector<Place>> places;  // by the number as the file may have it
+  for (const Column& column : table.columns()) {
+    if (column.kind() != ColumnKind::kNumber) continue;
+    for (const data::Sentinel& found :
+         column.is_float32() ? data::find_sentinels(column.float32()) : data::find_sentinels(column.float64()))
+      places[data::sentinel_text(found.value, column.is_float32())].push_back({column.name(), found});
+  }
+  const bool chosen = policy == MissingPolicy::kDropRow || policy == MissingPolicy::kForwardFill;
+  for (const auto& [number, columns] : places) {
+    const auto& [column, found] = columns.front();
+    std::string others;
+    constexpr std::size_t kMost = 5;
+    for (std::size_t c = 1; c < columns.size() && c <= kMost; ++c)
+      others += format("{}'{}' ({})", c == 1 ? "; likewise in " : ", ", columns[c].column, columns[c].found.count);
+    if (columns.size() > kMost + 1) others += format(" and {} more columns", columns.size() - kMost - 1);
+    log::warning(
+        "{}: column '{}' is {} in {} of {} rows, and all others are from {:g} to {:g}{}; where that stands for a "
+        "missing "
+        "value, say so with {}{}",
+        table.name(), column, number, found.count, table.rows(), found.low, found.high, others,
+        column_setting("data.csv.missing_values", {number}),
+        chosen ? "" : " and data.csv.missing=forward_fill (the value above) or drop_row");
+  }
+}
+
 /// Cuts the file and parses its pieces on threads; rows that `columns` has room for go there, others into a store of the piece.
 /// Throws the file's first fault.
 std::vector<ParsedChunk> parse_chunks(const CsvSource& source, const CsvSettings& settings, const CsvLayout& layout,
@@ -215,6 +248,7 @@ void say_what_was_found(const Table& table, const CsvLayout& layout, MissingPoli
       log::info("{}: the columns '{}' and '{}' are read as one date", table.name(), layout.columns[c - 1].name,
                 layout.columns[c].name);
   warn_of_counters(table, layout, found);
+  warn_of_sentinels(table, policy);
   if (!layout.has_header)
     log::info("{}: no header; the columns are called column_0 to column_{}", table.name(), layout.columns.size() - 1);
   if (found.dropped_rows > 0)

@@ -113,6 +113,41 @@ TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
   refused({{"grip", {0.5}}, {"image", {picture()}}}, "", {},
           {"lacks the observation 'observation/state'", "it has 'grip', 'image'", "(3) float32", "'prompt', a text"});
   EXPECT_NE(message_of([&] { read_request({true}, seeing()); }).find("must be a map"), std::string::npos);
+  refused(good, "front", {picture({2, 2})}, {"numpy.stack([picture] * 3, axis=-1)"});
+  refused(good, "front", {picture({2, 2, 1})}, {"numpy.repeat(picture, 3, axis=-1)"});
+  refused(good, "front", {picture({2, 2, 4})}, {"picture[..., :3]"});
+  refused(good, "front", {picture({0, 2, 3})}, {"sides of 1 to 16384 px"});
+  refused(good, "front", {NumpyArray{"<i8", {1, 1, 3}, std::string(24, '\0')}}, {"int64", "astype(numpy.uint8)"});
+  refused(good, "front", {NumpyArray{"<U1", {1}, "a\0\0\0"}},
+          {"'observation/front_image': an array has the dtype '<U1'"});
+  refused(good, "state", {NumpyArray{">f4", {3}, std::string(12, '\0')}}, {"'observation/state': ", "astype('<f4')"});
+  refused({{"observation", {good}}}, "", {}, {"'observation' is a map of 'state', 'grip'", "beside it, not in it"});
+}
+
+TEST(ServedObservation, WhatThePolicyDoesNotSeeMayBeAnything) {
+  Map message{{"state", {state()}}, {"grip", {List{{true}}}}, {"front", {picture()}}, {"prompt", {std::string("go")}}};
+  for (const Value& other :
+       {Value{NumpyArray{"<U1", {1}, "a"}}, Value{NumpyArray{"|O", {9}, ""}}, Value{}, Value{Map{}}}) {
+    Map with = message;
+    with.push_back({"joint_names", other});
+    const Request request = read_request(unpack(pack({with})), seeing());
+    EXPECT_EQ(request.frames.size(), 1u) << describe(other);
+    EXPECT_EQ(request.frames.at(0).numbers.back(), 1) << "a truth value is a number";
+  }
+}
+
+TEST(ServedObservation, AResetOrSeedThatIsNotUnderstoodIsRefused) {
+  const auto reset = [](Value value) { return read_request({Map{{"reset", std::move(value)}}}, seeing()).reset; };
+  EXPECT_TRUE(reset({std::int64_t{1}}));
+  EXPECT_TRUE(reset({NumpyArray{"|b1", {1}, "\1"}}));
+  EXPECT_TRUE(reset({float_array({}, std::vector<float>{1})}));
+  for (const Value& odd : {Value{std::string("yes")}, Value{List{}}, Value{NumpyArray{"|b1", {2}, "\1\1"}}})
+    EXPECT_NE(message_of([&] { reset(odd); }).find("'reset' is a"), std::string::npos) << describe(odd);
+  EXPECT_NE(message_of([&] { reset({}); }).find("lacks the observation"), std::string::npos) << "None is no reset";
+  const auto seed = [](Value value) { return read_seed(Map{{"seed", std::move(value)}}); };
+  EXPECT_EQ(seed({std::int64_t{7}}), 7u);
+  EXPECT_EQ(seed({}), std::nullopt);
+  EXPECT_NE(message_of([&] { seed({1.5}); }).find("'seed' is a number, but must be a whole number"), std::string::npos);
 }
 
 TEST(ServedObservation, AResetNeedsNothingElse) {

@@ -127,6 +127,16 @@ TEST(VlaEvalProtocol, WhatIsWrongWithAMessageIsNamed) {
           {"type", {std::string("dance")}}, {"payload", {Map{}}}, {"seq", {std::int64_t{1}}}, {"timestamp", {0.0}}}}),
       "type is 'dance'");
   has(said(observation({{"images", {1.0}}})), "'images' is a number");
+  has(said(Map{{"type", {std::string("observation")}},
+               {"payload", {List{{1.0}}}},
+               {"seq", {std::int64_t{1}}},
+               {"timestamp", {0.0}}}),
+      "payload is a list of 1, but must be a map");
+  has(said(Map{{"type", {std::string("episode_start")}},
+               {"payload", {Map{{"seed", {std::string("a")}}}}},
+               {"seq", {std::int64_t{1}}},
+               {"timestamp", {0.0}}}),
+      "'seed' is a text, but must be a whole number");
   has(said(observation({})), "lacks the observation 'observation/top_image'");
   has(said(top({{"format", {std::string("webp")}}, {"data", {Bytes{"x"}}}})), "format 'webp': raw, png and jpeg");
   has(said(top({{"format", {std::string("png")}}})), "lacks its format or its data");

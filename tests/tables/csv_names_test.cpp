@@ -133,5 +133,30 @@ TEST(CsvNames, AColumnThatOnlyCountsTheRowsIsWarnedOf) {
   EXPECT_NE(log_of(holes, drop).find("column 'id' only counts the rows, from 0 to 39"), std::string::npos);
 }
 
+TEST(CsvNames, ANumberThatStandsForMissingValuesIsNamedAndTheRemedyReadsItAsMissing) {
+  std::string text = "load,heat,kind\n";
+  for (int i = 0; i < 60; ++i)
+    text += format("{},{},{}\n", i % 9 == 4 ? "-9999.0" : format("{:.2f}", 20 + i * 7 % 13 * 0.31),
+                   i == 30 ? "-9999" : format("{}", 300 + i * i % 41), i % 2);
+  const std::string said = log_of(text);
+  EXPECT_NE(
+      said.find("t.csv: column 'load' is -9999 in 7 of 60 rows, and all others are from 20 to 23.72; likewise in "
+                "'heat' (1); where that stands for a missing value, say so with data.csv.missing_values=-9999 and "
+                "data.csv.missing=forward_fill (the value above) or drop_row"),
+      std::string::npos)
+      << said;
+  const CsvSettings told = with_remedy(said, "missing_values");
+  EXPECT_ERROR(read_text(text, told), "the value is missing");
+  CsvSettings filled = told;
+  filled.missing = "forward_fill";
+  const Table table = read_text(text, filled);
+  EXPECT_EQ(table.rows(), 60);
+  for (const double v : table.column("load").float64()) EXPECT_GE(v, 20);
+  EXPECT_EQ(log_of(text, filled).find("stands for"), std::string::npos) << "what is missing is no number any more";
+  CsvSettings single;
+  single.precision = "float32";
+  EXPECT_NE(log_of(text, single).find("data.csv.missing_values=-9999 "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cohort::tables

@@ -279,6 +279,17 @@ class UnpackedRows {
   std::array<Entry, kEntries> entries_;
 };
 
+/// The chunks that hold these rows.
+std::span<const Hdf5Chunk> chunks_of(const Hdf5Array& array, std::int64_t begin, std::int64_t count) {
+  if (array.layout != Hdf5Layout::kChunked || count == 0) return {};
+  std::int64_t per_row = 1;
+  for (std::size_t d = 1; d < array.shape.size(); ++d)
+    per_row *= (array.shape[d] + array.chunk_shape[d] - 1) / array.chunk_shape[d];
+  const std::int64_t first = begin / array.chunk_shape[0], last = (begin + count - 1) / array.chunk_shape[0];
+  return std::span(array.chunks)
+      .subspan(static_cast<std::size_t>(first * per_row), static_cast<std::size_t>((last + 1 - first) * per_row));
+}
+
 template <class Stored, class Out>
 void convert_run(const char* stored, bool swap, std::span<Out> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -415,10 +426,12 @@ void read_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begi
   }
 }
 
-void check_rows(const MappedFile& file, const Hdf5Array& array, std::string& scratch) {
+void check_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count,
+                std::string& scratch) {
   switch (array.layout) {
     case Hdf5Layout::kContiguous:
-      file_bytes(file, array, array.offset, static_cast<std::uint64_t>(array.stored_bytes()));
+      file_bytes(file, array, array.offset + static_cast<std::uint64_t>(begin * array.row_bytes()),
+                 static_cast<std::uint64_t>(count * array.row_bytes()));
       return;
     case Hdf5Layout::kInline:
       COHORT_THROW_UNLESS(array.inline_bytes.size() == static_cast<std::size_t>(array.shape[0] * array.row_bytes()),
@@ -427,7 +440,7 @@ void check_rows(const MappedFile& file, const Hdf5Array& array, std::string& scr
     case Hdf5Layout::kUnwritten:
       return;
     case Hdf5Layout::kChunked:
-      for (const Hdf5Chunk& chunk : array.chunks)
+      for (const Hdf5Chunk& chunk : chunks_of(array, begin, count))
         if (chunk.bytes > 0) chunk_bytes(file, array, chunk, scratch);
       return;
   }
@@ -446,13 +459,14 @@ void convert_elements(const Hdf5Element& element, const char* stored, std::span<
   convert(element, stored, out);
 }
 
-void release_pages(const MappedFile& file, const Hdf5Array& array) {
+void release_pages(const MappedFile& file, const Hdf5Array& array, std::int64_t begin_row, std::int64_t count) {
   if (array.layout == Hdf5Layout::kContiguous)
-    file.release(array.offset, static_cast<std::size_t>(array.stored_bytes()));
+    file.release(array.offset + static_cast<std::uint64_t>(begin_row * array.row_bytes()),
+                 static_cast<std::size_t>(count * array.row_bytes()));
   // Chunks that lie near each other go together: one call of the system for each of a thousand frames takes long.
   constexpr std::uint64_t kNear = 64 << 10;
   std::uint64_t begin = 0, end = 0;
-  for (const Hdf5Chunk& chunk : array.chunks) {
+  for (const Hdf5Chunk& chunk : chunks_of(array, begin_row, count)) {
     if (chunk.bytes == 0 || chunk.offset > file.size() || chunk.bytes > file.size() - chunk.offset) continue;
     if (chunk.offset >= begin && chunk.offset <= end + kNear) {
       end = std::max(end, chunk.offset + chunk.bytes);

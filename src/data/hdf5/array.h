@@ -60,8 +60,9 @@ void read_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begi
 /// The same rows where they lie, when they lie in one piece in the file and need no conversion; empty otherwise.
 std::string_view rows_in_place(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count);
 
-/// Goes through everything that read_rows would read, and throws what it would throw. `scratch` as there.
-void check_rows(const MappedFile& file, const Hdf5Array& array, std::string& scratch);
+/// Goes through everything that read_rows would read of these rows, and throws what it would throw. `scratch` as there.
+void check_rows(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count,
+                std::string& scratch);
 
 /// Converts stored elements.
 void convert_elements(const Hdf5Element& element, const char* stored, std::span<float> out);
@@ -69,7 +70,7 @@ void convert_elements(const Hdf5Element& element, const char* stored, std::span<
 /// Of integers and bools; uint64 as the same 64 bits.
 void convert_elements(const Hdf5Element& element, const char* stored, std::span<std::int64_t> out);
 
-/// Lets go of the pages that the array's bytes lie on.
-void release_pages(const MappedFile& file, const Hdf5Array& array);
+/// Lets go of the pages that the bytes of these rows lie on.
+void release_pages(const MappedFile& file, const Hdf5Array& array, std::int64_t begin, std::int64_t count);
 
 }  // namespace cohort::data

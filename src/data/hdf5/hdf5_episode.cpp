@@ -1,5 +1,6 @@
 #include "data/hdf5/hdf5_episode.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
@@ -23,24 +24,24 @@ Hdf5Array find_field_array(const Hdf5Metadata& file, const std::string& group, c
 }
 
 Hdf5Episode::Hdf5Episode(const Hdf5EpisodeDetails& details, std::int64_t number, std::shared_ptr<const MappedFile> file,
-                         std::string location, std::int64_t steps, const std::vector<StepField>& fields)
+                         std::string location, Hdf5Rows rows, const std::vector<StepField>& fields)
     : details_(details),
       number_(number),
       file_(std::move(file)),
       location_(std::move(location)),
-      steps_(steps),
+      rows_(rows),
       fields_(fields),
       arrays_(fields.size()),
       known_(fields.size()) {}
 
 Hdf5Episode::~Hdf5Episode() {
   for (const auto& array : arrays_)
-    if (array) release_pages(*file_, *array);
+    if (array) release_pages(*file_, *array, rows_.first, rows_.count);
 }
 
 void Hdf5Episode::check_steps(std::size_t field, std::int64_t begin, std::int64_t count) const {
-  COHORT_CHECK(field < fields_.size() && begin >= 0 && count >= 0 && begin + count <= steps_,
-               "steps [{}, {}) of field {} are asked from an episode of {}", begin, begin + count, field, steps_);
+  COHORT_CHECK(field < fields_.size() && begin >= 0 && count >= 0 && begin + count <= rows_.count,
+               "steps [{}, {}) of field {} are asked from an episode of {}", begin, begin + count, field, rows_.count);
 }
 
 const Hdf5Array& Hdf5Episode::array_of(std::size_t field) const {
@@ -50,7 +51,8 @@ const Hdf5Array& Hdf5Episode::array_of(std::size_t field) const {
     arrays_[field] = details_.array(number_, field);
     known_[field].store(arrays_[field].get(), std::memory_order_release);
     lock.unlock();
-    details_.count_bytes(number_, arrays_[field]->stored_bytes());
+    const Hdf5Array& array = *arrays_[field];  // which other episodes may share
+    details_.count_bytes(number_, array.stored_bytes() / std::max<std::int64_t>(array.shape[0], 1) * rows_.count);
   }
   return *arrays_[field];
 }
@@ -77,7 +79,7 @@ void Hdf5Episode::read_numbers(std::size_t field, std::int64_t begin, std::int64
                out.size(), count * array.row_elements());
   thread_local std::string rows, inflating;
   rows.resize(static_cast<std::size_t>(count * array.row_bytes()));
-  read_rows(*file_, array, begin, count, rows.data(), inflating);
+  read_rows(*file_, array, rows_.first + begin, count, rows.data(), inflating);
   convert_elements(array.element, rows.data(), out);
 }
 
@@ -112,12 +114,12 @@ StoredImage Hdf5Episode::image(std::size_t field, std::int64_t step, std::string
              .height = array.shape[planes ? 2 : 1],
              .width = array.shape[planes ? 3 : 2],
              .channels = array.shape[planes ? 1 : 3]};
-  image.bytes = rows_in_place(*file_, array, step, 1);
+  image.bytes = rows_in_place(*file_, array, rows_.first + step, 1);
   thread_local std::string inflating, stored_planes;
   if (image.bytes.empty() && array.row_bytes() > 0) {
     std::string& row = planes ? stored_planes : scratch;
     row.resize(static_cast<std::size_t>(array.row_bytes()));
-    read_rows(*file_, array, step, 1, row.data(), inflating);
+    read_rows(*file_, array, rows_.first + step, 1, row.data(), inflating);
     image.bytes = row;
   }
   if (!planes) return image;

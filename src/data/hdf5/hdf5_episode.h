@@ -17,9 +17,14 @@
 
 namespace cohort::data {
 
-/// What most others have as this field, in one episode. Throws Error where it is not the same there.
+/// What most others have as this field, in a group of so many steps. Throws Error where it is not the same there.
 Hdf5Array find_field_array(const Hdf5Metadata& file, const std::string& group, const std::string& location,
                            std::int64_t steps, const StepField& field);
+
+/// The rows of an episode in the arrays of its group.
+struct Hdf5Rows {
+  std::int64_t first = 0, count = 0;
+};
 
 /// What opened episodes ask of their source when something is wanted for the first time.
 class Hdf5EpisodeDetails {
@@ -36,10 +41,10 @@ class Hdf5EpisodeDetails {
 class Hdf5Episode final : public Episode {
  public:
   Hdf5Episode(const Hdf5EpisodeDetails& details, std::int64_t number, std::shared_ptr<const MappedFile> file,
-              std::string location, std::int64_t steps, const std::vector<StepField>& fields);
+              std::string location, Hdf5Rows rows, const std::vector<StepField>& fields);
   ~Hdf5Episode() override;
 
-  std::int64_t steps() const override { return steps_; }
+  std::int64_t steps() const override { return rows_.count; }
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<float> out) const override;
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<double> out) const override;
   void read(std::size_t field, std::int64_t begin, std::int64_t count, std::span<std::int64_t> out) const override;
@@ -61,7 +66,7 @@ class Hdf5Episode final : public Episode {
   const std::int64_t number_;  // in the source
   const std::shared_ptr<const MappedFile> file_;
   const std::string location_;
-  const std::int64_t steps_;
+  const Hdf5Rows rows_;
   const std::vector<StepField>& fields_;
   mutable std::mutex mutex_;  // of what is looked up late; set once, then only read
   mutable std::vector<std::shared_ptr<const Hdf5Array>> arrays_;

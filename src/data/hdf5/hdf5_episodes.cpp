@@ -15,6 +15,7 @@
 #include "data/episode_cache.h"
 #include "data/episode_notes.h"
 #include "data/hdf5/array_cache.h"
+#include "data/hdf5/episode_cuts.h"
 #include "data/hdf5/episode_layout.h"
 #include "data/hdf5/hdf5_episode.h"
 #include "data/hdf5/metadata.h"
@@ -121,7 +122,13 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     std::size_t file;
     std::string group;
     std::int64_t steps;
-    std::size_t layout = 0;  // of `layouts`
+    std::size_t layout = 0;   // of `layouts`
+    std::int64_t arrays = 0;  // a number for file and group
+    std::int64_t first = 0;   // step of the group
+    std::int64_t of = 0;      // steps of the group
+
+    bool is_part() const { return steps < of; }
+    std::string part() const { return is_part() ? format("[{}:{}]", first, first + steps) : ""; }
   };
   /// How many demos a mask chose.
   struct Mask {
@@ -129,6 +136,10 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     // Where all are taken: how many there are, how many the split auto would take, and whether a file has mask/train.
     std::size_t all = 0, by_auto = 0;
     bool has_train = false;
+  };
+  /// Files whose arrays hold the steps of several episodes, or may do so, and what said where these end.
+  struct Cut {
+    std::size_t files = 0, episodes = 0, of_one_step = 0;
   };
 
   Impl(const fs::path& path, const Hdf5Settings& wanted)
@@ -201,15 +212,13 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     const Hdf5Metadata file(files[f].path);
     const std::string where = files[f].path.string();
     const bool grouped = file.has("/data");
+    if (grouped) {
+      const std::vector<std::string> arrays = file.data_sets("/data");
+      if (std::any_of(arrays.begin(), arrays.end(), is_action)) return add_flat(f, file, "/data");
+    }
     std::vector<std::string> demos = grouped ? file.groups("/data") : root_episodes(file);
     const std::string above = grouped ? "/data/" : "/";
-    if (!grouped && demos.empty()) {
-      COHORT_THROW_UNLESS(settings.filter_key.empty() || settings.filter_key_optional,
-                          "{} has no group data with demos, so the mask {} selects nothing{}", where,
-                          settings.filter_key, about_slices());
-      add_episode(f, file, "/");
-      return;
-    }
+    if (!grouped && demos.empty()) return add_flat(f, file, "/");
     const std::string mask = "/mask/" + settings.filter_key;
     if (!settings.filter_key.empty() && settings.filter_key_optional && !file.has(mask)) {
       ++masked.files_without;
@@ -252,15 +261,58 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
       skipping(where + ": " + above + demo, [&] { add_episode(f, file, above + demo); });
   }
 
-  void add_episode(std::size_t f, const Hdf5Metadata& file, const std::string& group) {
-    const Hdf5Shapes shapes = file.shapes(group);
+  /// A group whose arrays hold the steps of one episode, or of several one behind the other.
+  void add_flat(std::size_t f, const Hdf5Metadata& file, const std::string& group) {
+    const std::string where = files[f].path.string();
+    COHORT_THROW_UNLESS(settings.filter_key.empty() || settings.filter_key_optional,
+                        "{} has no group data with demos, so the mask {} selects nothing{}", where, settings.filter_key,
+                        about_slices());
+    const Hdf5Shapes all = file.shapes("/"), shapes = group == "/" ? all : file.shapes(group);
+    const std::int64_t steps = steps_of_demo(shapes, file.attributes(group));
+    const Hdf5Cuts cuts = steps > 0 ? find_cuts(file, *map(f), all, group, steps) : Hdf5Cuts{};
+    add_episode(f, file, group, cuts.lists);
+    const Place whole = episodes.back();
+    episodes.pop_back();
+    Cut& cut = cut_by[cuts.how];
+    ++cut.files;
+    cut.episodes += cuts.ends.size();
+    std::int64_t begin = 0;
+    for (const std::int64_t end : cuts.ends) {
+      episodes.push_back(whole);
+      episodes.back().first = begin;
+      episodes.back().steps = end - begin;
+      cut.of_one_step += end - begin == 1 && cuts.ends.size() > 1;
+      begin = end;
+    }
+  }
+
+  /// What is said of files that are cut, and of one that may have to be.
+  std::string how_cut() const {
+    std::string text;
+    for (const auto& [how, cut] : cut_by) {
+      if (cut.episodes == cut.files && files.size() > 1) continue;
+      text += format("{}{} {}: {}", text.empty() ? "" : "; ", cut.episodes, cut.episodes == 1 ? "episode" : "episodes",
+                     how);
+      if (cut.of_one_step > 0) text += format(" ({} of one step)", cut.of_one_step);
+    }
+    return text;
+  }
+
+  /// `lists`: arrays, by their path in the file, that say something of the group and are none of its steps'.
+  void add_episode(std::size_t f, const Hdf5Metadata& file, const std::string& group,
+                   const std::vector<std::string>& lists = {}) {
+    Hdf5Shapes shapes = file.shapes(group);
+    std::erase_if(shapes, [&](const auto& array) {
+      const std::string path = (group == "/" ? "/" : group + "/") + array.first;
+      return std::find(lists.begin(), lists.end(), path) != lists.end();
+    });
     const std::int64_t steps = steps_of_demo(shapes, file.attributes(group));
     COHORT_THROW_UNLESS(steps > 0, "{}: {} is an empty episode; remove it, or {} to go on without it",
                         files[f].path.string(), group, kSkipDamaged);
     const std::size_t layout = settings.on_corrupt == "skip"
                                    ? layouts.try_emplace(text_of_layout(shapes, steps), layouts.size()).first->second
                                    : 0;
-    episodes.push_back({f, group, steps, layout});
+    episodes.push_back({f, group, steps, layout, groups++, 0, steps});
     rows.add(shapes, steps, location(episodes.back()));
   }
 
@@ -291,8 +343,8 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     std::map<std::string, int> exact, close;
     for (const Place* place : {&first, &last})
       for (const auto& [key, shape] : Hdf5Metadata(files[place->file].path).shapes(place->group)) {
-        exact[key] += shape[0] == place->steps;
-        close[key] += has_row_per_step(shape[0], place->steps);
+        exact[key] += shape[0] == place->of;
+        close[key] += has_row_per_step(shape[0], place->of);
       }
     for (const auto& [key, array] : Hdf5Metadata(files[first.file].path).arrays(first.group))
       if (exact[key] == 2 || (close[key] == 2 && rows.fits_everywhere(key)))
@@ -334,9 +386,9 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     const auto mapping = map(place.file);
     std::string scratch;
     for (const StepField& field : fields) {
-      const Hdf5Array array = find_field_array(file, place.group, location(place), place.steps, field);
-      check_rows(*mapping, array, scratch);
-      release_pages(*mapping, array);
+      const Hdf5Array array = find_field_array(file, place.group, location(place), place.of, field);
+      check_rows(*mapping, array, place.first, place.steps, scratch);
+      release_pages(*mapping, array, place.first, place.steps);
     }
   }
 
@@ -360,7 +412,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
         "{} is no array of numbers with a row per step (texts are not read from HDF5, nor compressed pictures of "
         "varying length: store uint8, or texts "
         "of one length below a group images)",
-        location(first) + "/" + wanted);
+        files[first.file].path.string() + (first.group == "/" ? "" : ": " + first.group) + "/" + wanted);
   }
 
   Hdf5Attributes all_metadata(const Hdf5Metadata& file, const Place& place) const {
@@ -413,7 +465,8 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   }
 
   std::string location(const Place& place) const {
-    return files[place.file].path.string() + (place.group == "/" ? "" : ": " + place.group);
+    const std::string file = files[place.file].path.string() + (place.group == "/" ? "" : ": " + place.group);
+    return place.is_part() ? format("{}: steps {} to {}", file, place.first, place.first + place.steps - 1) : file;
   }
 
   std::shared_ptr<const MappedFile> map(std::size_t f) const {
@@ -426,19 +479,20 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
 
   std::shared_ptr<const Hdf5Episode> make(std::int64_t episode) const {
     const Place& place = episodes[static_cast<std::size_t>(episode)];
-    return std::make_shared<const Hdf5Episode>(*this, episode, map(place.file), location(place), place.steps, fields);
+    return std::make_shared<const Hdf5Episode>(*this, episode, map(place.file), location(place),
+                                               Hdf5Rows{place.first, place.steps}, fields);
   }
 
   std::shared_ptr<const Hdf5Array> array(std::int64_t episode, std::size_t field) const override {
+    const Place& place = episodes[static_cast<std::size_t>(episode)];
     const auto key = [&](std::size_t f) {
-      return episode * static_cast<std::int64_t>(fields.size()) + static_cast<std::int64_t>(f);
+      return place.arrays * static_cast<std::int64_t>(fields.size()) + static_cast<std::int64_t>(f);
     };
     if (auto known = places.find(key(field))) return known;
-    const Place& place = episodes[static_cast<std::size_t>(episode)];
     const Hdf5Metadata file(files[place.file].path);
     const auto look_up = [&](std::size_t f) {
-      auto found = std::make_shared<const Hdf5Array>(
-          find_field_array(file, place.group, location(place), place.steps, fields[f]));
+      auto found =
+          std::make_shared<const Hdf5Array>(find_field_array(file, place.group, location(place), place.of, fields[f]));
       places.keep(key(f), found);
       return found;
     };
@@ -468,6 +522,8 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
   mutable std::mutex mutex;  // of the mappings
   mutable std::vector<File> files;
   std::vector<Place> episodes;
+  std::int64_t groups = 0;  // that hold them
+  std::map<std::string, Cut> cut_by;
   std::map<std::string, std::size_t> layouts;  // while the fields are looked for, with on_corrupt=skip
   Hdf5RowCounts rows;
   Mask masked;
@@ -486,7 +542,7 @@ Hdf5Episodes::~Hdf5Episodes() = default;
 
 std::string Hdf5Episodes::episode_name(std::int64_t episode) const {
   const Impl::Place& place = impl_->episodes[static_cast<std::size_t>(episode)];
-  return place.group == "/" ? impl_->files[place.file].path.string() : place.group.substr(1);
+  return (place.group == "/" ? impl_->files[place.file].path.string() : place.group.substr(1)) + place.part();
 }
 namespace {
 
@@ -515,8 +571,9 @@ void list_unread(const Hdf5Metadata& file, const std::string& group, const std::
 
 std::vector<MetadataType> Hdf5Episodes::metadata_types(std::int64_t episode, std::vector<std::string>& left_out) const {
   std::vector<MetadataType> metadata = EpisodeSource::metadata_types(episode, left_out);
-  const auto [path, group] = place(episode);
-  const Hdf5Metadata file(path);
+  const Impl::Place& at = impl_->episodes[static_cast<std::size_t>(episode)];
+  const std::string& group = at.group;
+  const Hdf5Metadata file(impl_->files[at.file].path);
   const auto add = [&](const std::string& object, const std::string& prefix) {
     for (const auto& [name, type] : file.attribute_types(object))
       if (type.empty())
@@ -538,7 +595,7 @@ std::vector<MetadataType> Hdf5Episodes::metadata_types(std::int64_t episode, std
 
 std::pair<fs::path, std::string> Hdf5Episodes::place(std::int64_t episode) const {
   const Impl::Place& place = impl_->episodes[static_cast<std::size_t>(episode)];
-  return {impl_->files[place.file].path, place.group};
+  return {impl_->files[place.file].path, place.group + place.part()};
 }
 const std::string& Hdf5Episodes::name() const {
   return impl_->name;
@@ -597,7 +654,7 @@ std::uint64_t Hdf5Episodes::content_hash() const {
   }
   for (const Impl::Place& place : impl_->episodes) {
     hash.add(place.file);
-    hash.add(place.group);
+    hash.add(place.group + place.part());
   }
   return hash.value();
 }
@@ -629,8 +686,9 @@ std::string Hdf5Episodes::selection() const {
   if (mask.files > 0 && impl_->settings.filter_key_optional) text += " (split auto; the split all takes every demo)";
   std::vector<std::string> names;
   for (const StepField& field : impl_->fields) names.push_back(field.name);
-  const std::string rows = impl_->rows.rows_not_used(names);
-  return text + (text.empty() || rows.empty() ? "" : "; ") + rows;
+  for (const std::string& more : {impl_->how_cut(), impl_->rows.rows_not_used(names)})
+    text += (text.empty() || more.empty() ? "" : "; ") + more;
+  return text;
 }
 
 std::vector<std::string> Hdf5Episodes::left_out() const {

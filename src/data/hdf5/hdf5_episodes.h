@@ -1,5 +1,6 @@
 /// Episodes in HDF5 files: robomimic's and LIBERO's (`data/demo_*` in one file, names of subsets in `mask`), and
-/// DROID's (one file per trajectory, listed by a manifest).
+/// DROID's (one file per trajectory, listed by a manifest), and several episodes one behind the other in the same arrays
+/// (D4RL's, hdf5/episode_cuts.h).
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -46,7 +47,8 @@ class Hdf5Episodes final : public EpisodeSource {
 
   /// "data/demo_0" of the file, or the file of a single trajectory.
   std::string episode_name(std::int64_t episode) const;
-  /// The file and the group in it: "/data/demo_0", or "/" of a single trajectory.
+  /// The file and the group in it: "/data/demo_0", or "/" of a single trajectory; of several in one group with their
+  /// steps there: "/[200:400]".
   std::pair<std::filesystem::path, std::string> place(std::int64_t episode) const override;
   const std::string& name() const override;
   std::int64_t size() const override;

@@ -69,10 +69,20 @@ void for_each_entry(hid_t group, const std::function<void(const std::string&)>& 
   for (const std::string& name : names) body(name);
 }
 
-/// Group, data set or anything else; a link that leads nowhere is H5I_BADID.
+/// Group, data set or anything else; a link that leads nowhere is H5I_BADID. Throws Error for what is there and cannot be
+/// opened: it would be missed without a word.
 H5I_type_t type_of(hid_t group, const std::string& name) {
   const Id object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
-  return object.good() ? H5Iget_type(object) : H5I_BADID;
+  if (object.good()) return H5Iget_type(object);
+  const std::string why = last_error();
+  H5L_info_t link;
+  if (H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD) return H5I_BADID;
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  throw Error(format(
+      "{} is there, but HDF5 {}.{}.{} cannot open it ({}): it is damaged, or was written for a later HDF5 (h5py with "
+      "libver='latest'): write it again with libver='earliest'",
+      name, major, minor, release, why));
 }
 
 /// Which object it is, whatever link led to it.
