@@ -123,7 +123,9 @@ int run_serve(const std::vector<std::string>& words) {
       policy::libero_conventions_help());
   ServeArguments arguments;
   serve::WebSocketServerSettings& network = arguments.server.network;
-  app.add_option("RUN", arguments.run, "a run, a folder of checkpoints, or a checkpoint")->required();
+  app.add_option("RUN,--policy", arguments.run,
+                 "a run, a folder of checkpoints, a checkpoint, a folder of LeRobot's, or an ONNX file")
+      ->required();
   app.add_option("settings", arguments.policy.overrides,
                  "key=value: of settings that need no other weights, e.g. model.rdt.lang_embed=FILE");
   app.add_option("--host", network.host, "address to serve on; 0.0.0.0: all of this machine")->capture_default_str();

@@ -6,8 +6,8 @@
 
 namespace cohort::cli {
 
-/// "train", "policy", "data.paths=...", with the action and the observed vectors and pictures that the data set has.
-/// Empty where it has no field that is called an action, or nothing that a policy could see.
+/// "train", "policy", "data.paths=...": the training chooses among the set's own fields (train/jobs/own_fields.h) and says
+/// which it took. Empty where the set has no field that is called an action, or nothing that a policy could see.
 std::vector<std::string> train_on(const std::filesystem::path& data);
 
 }  // namespace cohort::cli

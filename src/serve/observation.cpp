@@ -20,13 +20,22 @@ std::string wanted_text(const policy::Observation& o) {
   return "(height, width, 3) uint8";
 }
 
-/// What the policy sees, for messages.
-std::string all_wanted(const policy::Spec& info) {
+/// What the policy sees, for messages. `instruction`: the client's word for what is to be done.
+std::string all_wanted(const policy::Spec& info, const std::string& instruction) {
   std::string text;
   for (const policy::Observation& o : info.observations)
     text += format("{}'{}' {}", text.empty() ? "" : ", ", o.name, wanted_text(o));
-  if (info.instructed) text += format("{}'prompt', a text", text.empty() ? "" : ", ");
+  if (info.instructed) text += format("{}'{}', a text", text.empty() ? "" : ", ", instruction);
   return text;
+}
+
+/// Of the maps within a message, which nothing is looked for in.
+std::string nested_text(const Map& message) {
+  for (const Entry& entry : message)
+    if (const Map* inside = std::get_if<Map>(&entry.value.of); inside != nullptr && !inside->empty())
+      return format(". What lies in the map '{}' is not looked at: send each thing under a name of its own, as '{}/{}'",
+                    entry.key.substr(0, 60), entry.key.substr(0, 60), inside->front().key.substr(0, 60));
+  return "";
 }
 
 std::string keys_text(const Map& message) {
@@ -39,20 +48,29 @@ std::string keys_text(const Map& message) {
   return text.empty() ? "nothing" : text;
 }
 
-/// Maps in a message are not looked into.
-std::string nested_text(const Map& message) {
-  for (const Entry& entry : message)
-    if (const Map* inner = std::get_if<Map>(&entry.value.of))
-      return format("; '{}' is a map of {}: send what is in it beside it, not in it", entry.key.substr(0, 60),
-                    keys_text(*inner));
-  return "";
+bool is_picture(const Entry& entry) {
+  const NumpyArray* array = std::get_if<NumpyArray>(&entry.value.of);
+  return array != nullptr && array->shape.size() >= 3;
 }
 
-const Value* find_observation(const Map& message, const policy::Observation& o) {
-  if (const Value* found = find(message, o.name)) return found;
-  for (const Entry& entry : message)
-    if (o.picture ? same_camera(entry.key, o.name) : same_observation(entry.key, o.name)) return &entry.value;
-  return nullptr;
+/// Null where there is none. Throws Error where two things are called so: it would be chance which of them is seen.
+const Value* find_observation(const Map& message, const policy::Observation& o, const policy::Spec& info) {
+  std::vector<const Entry*> found;
+  for (const Entry& entry : message) {
+    const bool same = o.picture ? same_camera(entry.key, o.name) : same_observation(entry.key, o.name);
+    const auto is_its_name = [&](const policy::Observation& other) { return other.name == entry.key; };
+    if (entry.key == o.name || (same && std::none_of(info.observations.begin(), info.observations.end(), is_its_name)))
+      found.push_back(&entry);
+  }
+  // `wrist` may be numbers where `wrist_image` is a camera.
+  if (found.size() > 1 && o.picture &&
+      std::any_of(found.begin(), found.end(), [](const auto* e) { return is_picture(*e); }))
+    std::erase_if(found, [](const Entry* entry) { return !is_picture(*entry); });
+  if (found.empty()) return nullptr;
+  COHORT_THROW_UNLESS(found.size() == 1,
+                      "the message has '{}' and '{}', and either may be the observation '{}': send one of them",
+                      found[0]->key.substr(0, 60), found[1]->key.substr(0, 60), o.name);
+  return &found[0]->value;
 }
 
 /// One observation: how many moments, or robots, it holds, and its numbers or pictures.
@@ -68,34 +86,31 @@ struct Stacked {
                      remedy.empty() ? "" : ": " + remedy));
 }
 
-/// What the numbers of an array are. Throws Error naming the observation.
-ElementKind kind_of(const policy::Observation& o, const NumpyArray& array) {
-  try {
-    return element_kind(array.dtype);
-  } catch (const Error& error) {
-    throw Error(format("the observation '{}': {}", o.name, error.what()));
-  }
-}
-
-/// What to send instead of a picture of another shape or type.
-std::string picture_remedy(const std::vector<std::int64_t>& shape, ElementKind kind) {
-  if (kind.kind == 'f') return "send (255 * picture).astype(numpy.uint8) of one between 0 and 1";
-  if (kind.kind != 'u' || kind.size != 1) return "send picture.astype(numpy.uint8) of one from 0 to 255";
-  const std::size_t n = shape.size();
-  if (n == 2) return "send numpy.stack([picture] * 3, axis=-1) of a grey one";
-  if (n < 3 || n > 4 || shape.back() == 3) return "";
-  if (shape.back() == 4) return "send picture[..., :3] of one with transparency";
-  if (shape.back() == 1) return "send numpy.repeat(picture, 3, axis=-1) of a grey one";
-  return shape[n - 3] == 3 ? "send picture.transpose(1, 2, 0) of one with its channels first" : "";
+/// How to send a picture of another type or shape; empty where nothing is known.
+std::string picture_remedy(const NumpyArray& array) {
+  const std::vector<std::int64_t>& shape = array.shape;
+  const ElementKind kind = element_kind(array.dtype);
+  const bool stands = shape.size() == 3 || shape.size() == 4;
+  const bool channels_first = stands && shape.back() != 3 && shape[shape.size() - 3] == 3;
+  const std::string picture = channels_first ? "numpy.moveaxis(picture, -3, -1)" : "picture";
+  const char* of = channels_first ? " with its channels first" : "";
+  if (kind.kind == 'f') return format("send (255 * {}).astype(numpy.uint8) of one between 0 and 1{}", picture, of);
+  if (kind.kind != 'u' || kind.size != 1)
+    return format("send {}.astype(numpy.uint8) of one between 0 and 255{}", picture, of);
+  if (channels_first) return format("send {} of one{}", picture, of);
+  if (shape.size() == 2) return "send numpy.stack([picture] * 3, axis=-1) of a grey one";
+  if (stands && shape.back() == 4) return "send picture[..., :3] of one with transparency";
+  return "";
 }
 
 Stacked read_picture(const policy::Observation& o, const Value& value) {
   const NumpyArray* array = std::get_if<NumpyArray>(&value.of);
-  if (array == nullptr) refuse(o, value, "send a NumPy array");
+  if (array == nullptr)
+    refuse(o, value, std::get_if<Bytes>(&value.of) ? "send the decoded picture, a NumPy array" : "send a NumPy array");
   const std::vector<std::int64_t>& shape = array->shape;
-  const ElementKind kind = kind_of(o, *array);
+  const ElementKind kind = element_kind(array->dtype);
   if (kind.kind != 'u' || kind.size != 1 || (shape.size() != 3 && shape.size() != 4) || shape.back() != 3)
-    refuse(o, value, picture_remedy(shape, kind));
+    refuse(o, value, picture_remedy(*array));
   Stacked read;
   read.picture = array;
   read.stacked = shape.size() == 4;
@@ -137,7 +152,9 @@ Stacked read_numbers(const policy::Observation& o, const Value& value) {
   else if (shape.size() > 2 || (shape.empty() && width != 1))
     refuse(o, value, "");
   if (read.frames < 1 || read.frames > kMostFrames || count != read.frames * width)
-    refuse(o, value, shape.size() == 2 ? format("of several moments (moments, {})", width) : "");
+    refuse(
+        o, value,
+        shape.size() == 2 ? format("one more dimension counts moments or robots, ({}, {})", read.frames, width) : "");
   for (std::int64_t i = 0; i < count; ++i)
     COHORT_THROW_UNLESS(std::isfinite(read.numbers[static_cast<std::size_t>(i)]),
                         "number {} of the observation '{}' is {}: send finite numbers", i % width, o.name,
@@ -162,14 +179,14 @@ void refuse_robots_and_moments(const policy::Observation& o, const Value& value,
 }
 
 /// The frames that a message holds, into `request`.
-void read_frames(const Map& message, const policy::Spec& info, Request& request) {
+void read_frames(const Map& message, const policy::Spec& info, const std::string& instruction, Request& request) {
   std::vector<Moment>& frames = request.frames;
   const std::string* first = nullptr;
   bool stacked = false;
   for (const policy::Observation& o : info.observations) {
-    const Value* value = find_observation(message, o);
-    COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}{}. The policy sees {}",
-                        o.name, keys_text(message), nested_text(message), all_wanted(info));
+    const Value* value = find_observation(message, o, info);
+    COHORT_THROW_UNLESS(value != nullptr, "the message lacks the observation '{}'; it has {}. The policy sees {}{}",
+                        o.name, keys_text(message), all_wanted(info, instruction), nested_text(message));
     refuse_robots_and_moments(o, *value, info);
     const Stacked read = o.picture ? read_picture(o, *value) : read_numbers(o, *value);
     COHORT_THROW_UNLESS(read.frames >= 1 && read.frames <= kMostFrames,
@@ -229,34 +246,32 @@ std::int64_t whole_of(const Value* value, std::int64_t otherwise) {
 
 }  // namespace
 
-std::optional<std::uint64_t> read_seed(const Map& message) {
-  const Value* seed = find(message, "seed");
-  if (seed == nullptr || std::holds_alternative<std::monostate>(seed->of)) return std::nullopt;
-  if (const auto* n = std::get_if<std::int64_t>(&seed->of)) return static_cast<std::uint64_t>(*n);
-  if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) return *n;
-  throw Error(format("'seed' is {}, but must be a whole number", describe(*seed)));
-}
-
-Request read_request(const Value& message, const policy::Spec& info) {
+Request read_request(const Value& message, const policy::Spec& info, const std::string& instruction) {
   const Map* map = std::get_if<Map>(&message.of);
   COHORT_THROW_UNLESS(map != nullptr, "the message is {}, but must be a map of observations: {}", describe(message),
-                      all_wanted(info));
+                      all_wanted(info, instruction));
   Request request;
   const std::string endpoint = text_of(find(*map, "endpoint"));
   request.roboarena = !endpoint.empty();
   COHORT_THROW_UNLESS(endpoint.empty() || endpoint == "infer" || endpoint == "reset",
                       "the message's endpoint is '{}': infer and reset are known", endpoint.substr(0, 60));
-  request.reset = endpoint == "reset" || is_true(find(*map, "reset"), "reset");
-  request.seed = read_seed(*map);
-  if (const Value* prompt = find(*map, "prompt")) {
+  request.reset = endpoint == "reset" || is_true(find(*map, "reset"));
+  if (const Value* seed = find(*map, "seed")) {
+    if (const auto* n = std::get_if<std::int64_t>(&seed->of)) request.seed = static_cast<std::uint64_t>(*n);
+    if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) request.seed = *n;
+    COHORT_THROW_UNLESS(request.seed, "'seed' is {}, but must be a whole number", describe(*seed));
+  }
+  if (const Value* prompt = find(*map, instruction)) {
     const std::string* text = std::get_if<std::string>(&prompt->of);
     if (info.instructed)
-      COHORT_THROW_UNLESS(text != nullptr, "'prompt' is {}, but must be a text: what is to be done", describe(*prompt));
+      COHORT_THROW_UNLESS(text != nullptr, "'{}' is {}, but must be a text: what is to be done", instruction,
+                          describe(*prompt));
     if (text != nullptr) request.prompt = *text;
   }
-  const bool observes = std::any_of(info.observations.begin(), info.observations.end(),
-                                    [&](const policy::Observation& o) { return find_observation(*map, o) != nullptr; });
-  if (endpoint != "reset" && (observes || !request.reset)) read_frames(*map, info, request);
+  const bool observes =
+      std::any_of(info.observations.begin(), info.observations.end(),
+                  [&](const policy::Observation& o) { return find_observation(*map, o, info) != nullptr; });
+  if (endpoint != "reset" && (observes || !request.reset)) read_frames(*map, info, instruction, request);
   return request;
 }
 

@@ -41,7 +41,8 @@ struct Request {
 /// for a policy that looks at several or remembers, and of several robots for one that looks at one moment and remembers
 /// nothing. What the policy does not see is left alone. Throws Error naming the observation that is missing or has another
 /// shape or type, what the policy sees, and what to send instead.
-Request read_request(const Value& message, const policy::Spec& info);
+/// `instruction`: the key of the text that says what is to be done.
+Request read_request(const Value& message, const policy::Spec& info, const std::string& instruction = "prompt");
 
 /// The "seed" of a message; nothing where it has none, or None. Throws Error for what is no whole number.
 std::optional<std::uint64_t> read_seed(const Map& message);

@@ -1,6 +1,7 @@
 #include "serve/policy_server.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -269,11 +270,12 @@ struct PolicyServer::Impl final : WebSocketHandler {
       return;
     }
     COHORT_THROW_UNLESS(!info.instructed || (client.told && !client.prompt.empty()),
-                        "the message lacks 'prompt': the policy must be told what to do; send \"prompt\": \"close the "
-                        "drawer\" with the observations");
+                        "the message lacks '{}': the policy must be told what to do; send \"{}\": \"close the "
+                        "drawer\" with the observations",
+                        protocol->instruction(), protocol->instruction());
     if (!client.answered) refuse_robots(info, request);
     client.answered = true;
-    if (client.tally.requests == 0) look_at_sizes(info, request.frames.back(), job.client);
+    if (client.tally.requests == 0) look_at_first(info, request, job.client);
     const auto begin = Clock::now();
     const auto width = static_cast<std::size_t>(info.action_width);
     const bool one_by_one = protocol->one_by_one();
@@ -327,8 +329,15 @@ struct PolicyServer::Impl final : WebSocketHandler {
         moments, info.frames, info.frames * info.stride));
   }
 
-  /// Other pictures than those that a policy learnt from are often why it does nothing right.
-  static void look_at_sizes(const policy::Spec& info, const Moment& frame, std::uint64_t client) {
+  /// An instruction to a policy that takes none, and other pictures than those that it learnt from, are often why it does
+  /// nothing right. The first is said once: many clients send one with every message.
+  void look_at_first(const policy::Spec& info, const Request& request, std::uint64_t client) {
+    if (!info.instructed && request.prompt && !request.prompt->empty() && !instruction_said.exchange(true))
+      log::info(
+          "client {}: it sends an instruction, but the policy takes none: it does what it learnt, whatever it is "
+          "told",
+          client);
+    const Moment& frame = request.frames.back();
     std::size_t at = 0;
     for (const policy::Observation& o : info.observations) {
       if (!o.picture) continue;
@@ -374,6 +383,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
   Tally recent;
   Clock::time_point recent_since = Clock::now();
   bool stopping = false;
+
+  std::atomic<bool> instruction_said = false;
 
   std::unique_ptr<WebSocketServer> network;
 };

@@ -36,6 +36,8 @@ class ServerProtocol {
   virtual std::string greeting(const policy::Spec& spec) const = 0;
   /// Throws Error saying what is wrong with the message, and what to send instead.
   virtual Request read(std::string_view bytes, const policy::Spec& spec) const = 0;
+  /// The key under which a client says what is to be done.
+  virtual std::string instruction() const { return "prompt"; }
   /// The client sends the observations of every control step and gets one action for each; else a chunk is sent.
   virtual bool one_by_one() const = 0;
   /// To a request that shows nothing; nothing: it is not answered.

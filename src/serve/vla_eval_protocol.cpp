@@ -93,7 +93,9 @@ NumpyArray picture(const std::string& name, const Map& packed) {
   }
 }
 
-/// An observation without its nesting: pictures by camera, `prompt` for task_description, no words of openpi's protocol.
+constexpr const char* kInstruction = "task_description";
+
+/// An observation without its nesting: pictures by camera, no words of openpi's protocol.
 Map flat_observation(Map payload, const policy::Spec& spec) {
   Map flat;
   for (Entry& entry : payload) {
@@ -108,8 +110,6 @@ Map flat_observation(Map payload, const policy::Spec& spec) {
         else
           flat.push_back(std::move(camera));
       }
-    } else if (entry.key == "task_description") {
-      flat.push_back({"prompt", std::move(entry.value)});
     } else if (entry.key != "endpoint" && entry.key != "reset" && entry.key != "seed" && entry.key != "prompt") {
       flat.push_back(std::move(entry));
     }
@@ -129,6 +129,7 @@ Map flat_observation(Map payload, const policy::Spec& spec) {
 class VlaEvalServer final : public ServerProtocol {
  public:
   std::string greeting(const policy::Spec&) const override { return ""; }
+  std::string instruction() const override { return kInstruction; }
   bool one_by_one() const override { return true; }
   bool several_robots(const Request&) const override { return false; }
 
@@ -136,7 +137,7 @@ class VlaEvalServer final : public ServerProtocol {
     Message message = open_message(unpack(bytes));
     Request request;
     if (message.type == "observation") {
-      request = read_request({flat_observation(std::move(message.payload), spec)}, spec);
+      request = read_request({flat_observation(std::move(message.payload), spec)}, spec, kInstruction);
       COHORT_THROW_UNLESS(!request.robots && request.frames.size() == 1,
                           "the observations hold {} moments or robots: vla-eval's are of one robot at one moment",
                           request.frames.size());
@@ -238,7 +239,7 @@ class VlaEvalClient final : public ClientProtocol {
         payload.push_back({bare_observation(entry.key), std::move(entry.value)});
     }
     payload.push_back({"images", {std::move(cameras)}});
-    payload.push_back({"task_description", {instruction}});
+    payload.push_back({kInstruction, {instruction}});
     ++asked_;
     return pack_message("observation", std::move(payload), ++sequence_);
   }

@@ -107,6 +107,23 @@ TEST(NextCommand, LeadsFromARecordingToATrainingAndFromAnEvaluationToItsVideos) 
         Training::variables());
     EXPECT_EQ(trained.code, 0) << command << "\n" << trained.err;
   }
+  // A LeRobot set's state is without what no robot measures, where the cube lies: without cameras it must be seen.
+  const Outcome collected = run({cohort_path(), "collect", "pick-and-place", "--episodes", "1", "--keep", "all",
+                                 "--max-steps", "20", "--format", "lerobot", "--out", (folder.path() / "l").string()});
+  if (collected.code == 0) {
+    const std::string command = command_behind(collected.out, "next, a policy that learns from them:\n");
+    const Outcome trained = run(
+        {"/bin/sh", "-c",
+         command + " train.steps=1 train.batch_size=4 model.diffusion.unet.down_dims=32,64 charts=false output_dir=" +
+             (folder.path() / "runs").string()},
+        Training::variables());
+    EXPECT_EQ(trained.code, 0) << command << "\n" << trained.err;
+    EXPECT_TRUE(contains(trained.err, "data.proprio=[observation.state, ") &&
+                contains(trained.err, "observation.cube_pos"))
+        << trained.err;
+  } else {
+    EXPECT_TRUE(contains(collected.err, "this build")) << collected.err;  // without Parquet
+  }
   const Outcome evaluated = run({cohort_path(), "evaluate", "--task", "reach", "--policy", "random", "--episodes", "1",
                                  "--max-steps", "3", "--out", (folder.path() / "an evaluation").string()});
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;

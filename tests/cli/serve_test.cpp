@@ -95,6 +95,16 @@ TEST_F(Serve, APolicyBehindAPortPlaysItsOwnEpisodesAndAnswersOpenpisClient) {
 }
 
 // The way of LeRobot's users: the set's own fields, observation.state of several observations of the task.
+TEST_F(Serve, APolicyIsNamedAsForTheOtherCommandsToo) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"nowhere"}, {"--policy", "nowhere"}}) {
+    std::vector<std::string> command{cohort_path(), "serve"};
+    command.insert(command.end(), words.begin(), words.end());
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "nowhere: there is no such run or checkpoint")) << outcome.err;
+  }
+}
+
 TEST_F(Serve, WhatWasCollectedForLeRobotIsLearntEvaluatedAndServed) {
   if (const std::string why = data::parquet_unavailable(); !why.empty()) GTEST_SKIP() << why;
   collect({"pick-and-place", "--episodes", "2", "--cameras", "front", "--size", "20", "--format", "lerobot", "--images",

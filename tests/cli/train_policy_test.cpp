@@ -1,10 +1,11 @@
 // `cohort train load_from=…` on RLDS and HDF5 data: a robomimic configuration as it is, on one process, two replicas
-// and two ranks; and its weights under the reference's names.
+// and two ranks; its weights under the reference's names; and `cohort train act` so.
 #include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
 #include "support/process.h"
@@ -198,6 +199,59 @@ TEST_F(TrainPolicy, AResumedRunIsTheRunThatWasNeverStopped) {
     EXPECT_TRUE(read_file(folder / "checkpoints" / "last" / file) ==
                 read_file(latest("whole") / "checkpoints" / "last" / file))
         << file;
+}
+
+// ACT with a camera, dropout and the autoencoder. Whole chunks only: where rows are padded, each share of a batch has a
+// mean of its own, over the rows that count in it.
+TEST_F(TrainPolicy, ActTrainsAlikeOnOneProcessTwoReplicasAndTwoRanks) {
+  const auto words = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"train",
+                                 "act",
+                                 "data.paths=" COHORT_SOURCE_DIR "/tests/data/fixtures/arm",
+                                 "data.actions=action",
+                                 "data.proprio=observation/pose,observation/gripper",
+                                 "data.images=observation/image",
+                                 "data.image_transforms=[\"resize(32, 32)\"]",
+                                 "data.pad_after=drop",
+                                 "data.statistics_cache=never",
+                                 "data.samples_per_epoch=16",
+                                 "model.act.chunk_size=3",
+                                 "model.act.n_action_steps=3",
+                                 "model.act.dim_model=16",
+                                 "model.act.n_heads=2",
+                                 "model.act.dim_feedforward=32",
+                                 "model.act.latent_dim=4",
+                                 "model.act.n_encoder_layers=1",
+                                 "model.act.n_vae_encoder_layers=1",
+                                 "data.splits=train[40%:]",
+                                 "validation.splits=train[:40%]",
+                                 "train.lr=1e-4",
+                                 "train.batch_size=4",
+                                 format("train.steps={}", kSteps),
+                                 "train.validate_every=4",
+                                 "train.log_every=1",
+                                 "charts=false",
+                                 "name=arm",
+                                 "output_dir=" + (folder_.path() / out).string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Outcome one = start(words("one", {"devices=cpu"}));
+  ASSERT_EQ(one.code, 0) << one.err;
+  const std::vector<double> losses = metric("one", "train/loss"), drawn = metric("one", "validation/action_mse");
+  ASSERT_EQ(losses.size(), static_cast<std::size_t>(kSteps));
+  ASSERT_EQ(drawn.size(), 2u);
+  EXPECT_NE(drawn[0], drawn[1]) << "it learns";
+  const auto expect_alike = [&](const std::string& out, const Outcome& outcome) {
+    SCOPED_TRACE(out);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    expect_equal(out, "train/loss", losses);
+    expect_equal(out, "validation/action_mse", drawn);
+  };
+  expect_alike("replicas", start(words("replicas", {"devices=cpu,cpu"})));
+  std::vector<std::string> ranks{"--nproc_per_node=2"};
+  for (std::string& word : words("ranks", {"train.batch_size=2"})) ranks.push_back(std::move(word));
+  expect_alike("ranks", run(launch(ranks), {{"OMP_NUM_THREADS", "1"}}));
 }
 
 // The sample in the DROID schema, with the keys of the DROID configuration and a small network.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "core/message_of.h"
 #include "policy/libero_convention.h"
 #include "serve/msgpack.h"
@@ -107,7 +108,7 @@ TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
   refused(good, "state", {std::string("x")}, {"'observation/state' is a text"});
   refused(good, "state", {state({1, NAN, 3})}, {"number 1 of the observation 'observation/state' is nan"});
   refused(good, "front", {state()}, {"'observation/front_image' is an array float32 (3)", "uint8", "astype"});
-  refused(good, "front", {picture({3, 2, 2})}, {"transpose(1, 2, 0)"});
+  refused(good, "front", {picture({3, 2, 2})}, {"send numpy.moveaxis(picture, -3, -1) of one with its channels first"});
   refused(good, "front", {picture({2, 2, 2, 3})}, {"holds 2 robots and 'observation/state' 1"});
   refused(good, "prompt", {1.0}, {"'prompt' is a number, but must be a text"});
   refused({{"grip", {0.5}}, {"image", {picture()}}}, "", {},
@@ -148,6 +149,91 @@ TEST(ServedObservation, AResetOrSeedThatIsNotUnderstoodIsRefused) {
   EXPECT_EQ(seed({std::int64_t{7}}), 7u);
   EXPECT_EQ(seed({}), std::nullopt);
   EXPECT_NE(message_of([&] { seed({1.5}); }).find("'seed' is a number, but must be a whole number"), std::string::npos);
+}
+
+TEST(ServedObservation, PicturesOfOtherFormsAreNamedWithTheLineThatMakesThemRight) {
+  const auto said = [](Value front) {
+    return message_of([&] {
+      read_request({Map{{"state", {state()}}, {"grip", {0.5}}, {"front", std::move(front)}}}, seeing());
+    });
+  };
+  const auto ends = [&](Value front, const std::string& remedy) {
+    const std::string text = said(std::move(front));
+    EXPECT_TRUE(text.ends_with("must be (height, width, 3) uint8: " + remedy)) << text;
+  };
+  const std::vector<float> numbers(12, 0.5f);
+  // The colours as LeRobot's tensors have them, of one robot and of a batch.
+  const std::string floats_first =
+      "send (255 * numpy.moveaxis(picture, -3, -1)).astype(numpy.uint8) of one between 0 and 1 with its channels first";
+  ends({float_array({3, 2, 2}, numbers)}, floats_first);
+  ends({float_array({1, 3, 2, 2}, numbers)}, floats_first);
+  ends({float_array({2, 2, 3}, numbers)}, "send (255 * picture).astype(numpy.uint8) of one between 0 and 1");
+  ends({picture({1, 3, 2, 2})}, "send numpy.moveaxis(picture, -3, -1) of one with its channels first");
+  ends({picture({2, 2, 4})}, "send picture[..., :3] of one with transparency");
+  ends({picture({2, 2})}, "send numpy.stack([picture] * 3, axis=-1) of a grey one");
+  ends({NumpyArray{.dtype = "<i2", .shape = {2, 2, 3}, .data = std::string(24, '\0')}},
+       "send picture.astype(numpy.uint8) of one between 0 and 255");
+  ends({Bytes{"\xff\xd8"}}, "send the decoded picture, a NumPy array");
+}
+
+TEST(ServedObservation, TwoThingsOfOneNameAreRefusedAndACameraIsNotTakenForNumbers) {
+  const auto message = [](Map more) {
+    Map all{{"state", {state()}}, {"grip", {0.5}}};
+    all.insert(all.end(), more.begin(), more.end());
+    return Value{all};
+  };
+  for (const char* first : {"observation/front_image", "front_image"})
+    EXPECT_EQ(message_of([&] {
+                read_request(message({{first, {picture()}}, {"observation.images.front", {picture()}}}), seeing());
+              }),
+              format("the message has '{}' and 'observation.images.front', and either may be the observation "
+                     "'observation/front_image': send one of them",
+                     first));
+  EXPECT_NE(message_of([&] {
+              read_request(message({{"front", {picture()}}, {"obs/state", {state()}}}), seeing());
+            }),
+            "");
+  // A distance in front of the robot, beside the camera there.
+  for (const bool before : {false, true}) {
+    Map more{{"front_image", {picture()}}};
+    more.insert(before ? more.begin() : more.end(), {"observation/front", {0.25}});
+    EXPECT_EQ(read_request(message(more), seeing()).frames.at(0).pictures.at(0).rgb.back(), 11) << before;
+  }
+  policy::Spec both = seeing();
+  both.observations.push_back({.name = "observation/front", .shape = {1}, .picture = false});
+  EXPECT_EQ(read_request(message({{"observation/front", {0.25}}, {"observation/front_image", {picture()}}}), both)
+                .frames.at(0)
+                .numbers.back(),
+            0.25f);
+}
+
+TEST(ServedObservation, CamerasAreTheirNamesNotTheirOrder) {
+  policy::Spec info = seeing();
+  info.observations.push_back({.name = "observation/wrist_image", .shape = {2, 2, 3}, .picture = true});
+  const Map ordered{{"state", {state()}},
+                    {"grip", {0.5}},
+                    {"front", {picture()}},
+                    {"wrist", {byte_array({2, 2, 3}, std::vector<std::uint8_t>(12, 200))}}};
+  const Request one = read_request({ordered}, info),
+                other = read_request({Map(ordered.rbegin(), ordered.rend())}, info);
+  EXPECT_EQ(one.frames.at(0).pictures.at(1).rgb.front(), 200);
+  EXPECT_EQ(other.frames.at(0).pictures.at(1).rgb, one.frames.at(0).pictures.at(1).rgb);
+  EXPECT_EQ(other.frames.at(0).pictures.at(0).rgb, one.frames.at(0).pictures.at(0).rgb);
+  EXPECT_EQ(other.frames.at(0).numbers, one.frames.at(0).numbers);
+}
+
+// As openpi's ALOHA client sends it.
+TEST(ServedObservation, WhatLiesInAMapWithinTheMessageIsSaid) {
+  const Map aloha{{"state", {state()}}, {"images", {Map{{"front", {picture()}}}}}};
+  const std::string said = message_of([&] { read_request({aloha}, seeing()); });
+  EXPECT_TRUE(
+      said.ends_with(". What lies in the map 'images' is not looked at: send each thing under a name of its "
+                     "own, as 'images/front'"))
+      << said;
+  EXPECT_EQ(read_request({Map{{"state", {state()}}, {"grip", {0.5}}, {"images/front", {picture()}}}}, seeing())
+                .frames.at(0)
+                .pictures.size(),
+            1u);
 }
 
 TEST(ServedObservation, AResetNeedsNothingElse) {

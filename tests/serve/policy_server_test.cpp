@@ -222,6 +222,19 @@ TEST_F(PolicyServerTest, ErrorsAreToldInATextAndEndThatConnectionAlone) {
   EXPECT_EQ(actions(ask(*other, good)).size(), 3u);
 }
 
+TEST_F(PolicyServerTest, AnInstructionToAPolicyThatTakesNoneIsSaidOnce) {
+  for (const bool instructed : {false, true}) {
+    ::testing::internal::CaptureStderr();
+    serve({.prompt = instructed});
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(actions(ask(*client(), {{"x", {1.0}}, {"prompt", {std::string("go")}}})).size(), 3u);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    const std::size_t said = log.find("it sends an instruction, but the policy takes none");
+    EXPECT_EQ(said != std::string::npos, !instructed) << log;
+    if (said != std::string::npos) EXPECT_EQ(log.find("it sends an instruction", said + 1), std::string::npos) << log;
+  }
+}
+
 TEST_F(PolicyServerTest, SpeaksHttpToWhoeverLooksAndNothingToWebPages) {
   serve();
   const std::string end = " HTTP/1.1\r\nHost: a\r\n";

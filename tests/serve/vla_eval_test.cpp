@@ -145,7 +145,28 @@ TEST(VlaEvalProtocol, WhatIsWrongWithAMessageIsNamed) {
                 {"data", {Bytes{"abc"}}},
                 {"shape", {List{{std::int64_t{1} << 40}, {std::int64_t{1} << 40}, {std::int64_t{3}}}}}})),
       "and 3 bytes");
+  // Its own word for the instruction, not openpi's.
+  policy::Spec told = sees({{.name = "observation/x", .shape = {1}}});
+  told.instructed = true;
+  const auto said_of_told = [&](Map payload) {
+    return message_of([&] { protocol->read(pack(observation(std::move(payload)), ArrayKeys::kTexts), told); });
+  };
+  has(said_of_told({{"x", {1.0}}, {"task_description", {2.0}}}), "'task_description' is a number, but must be a text");
+  has(said_of_told({}), "'task_description', a text");
   EXPECT_NE(message_of([] { server_protocol("grpc"); }).find("openpi, omnigibson, vla-eval"), std::string::npos);
+}
+
+TEST(VlaEvalProtocol, AMissingInstructionIsAskedForByItsOwnWord) {
+  const auto server = serve_sums({.prompt = true});
+  const auto thread = make_client_thread();
+  WebSocketClient client(thread, parse_url("vla-eval://127.0.0.1:" + std::to_string(server->port())), kSeconds);
+  client.send(fixture("episode_start"));
+  const std::string said = text_at(ask(client, "observation", x(1), 2), {"payload", "error"});
+  EXPECT_NE(said.find("lacks 'task_description'"), std::string::npos) << said;
+  EXPECT_NE(said.find("send \"task_description\": "), std::string::npos) << said;
+  Map told = x(1);
+  told.push_back({"task_description", {std::string("close the drawer")}});
+  EXPECT_EQ(action(ask(client, "observation", std::move(told), 3)).size(), 1u) << "and what it says works";
 }
 
 TEST(VlaEvalProtocol, AServerAnswersEachObservationWithOneActionOfItsChunk) {

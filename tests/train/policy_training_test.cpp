@@ -1,5 +1,5 @@
-// What the training loop offers every job, with diffusion policies: accumulation, gradient checkpointing, half
-// precision, learning-rate rules, channels_last. Cameras with jitter and crops, and a transformer with dropout.
+// What the training loop offers every job, with diffusion policies and ACT: accumulation, gradient checkpointing, half
+// precision, learning-rate rules, channels_last. Cameras with jitter and crops, a transformer with dropout, and ACT.
 #include <cmath>
 #include <set>
 
@@ -52,6 +52,23 @@ std::vector<std::string> with_transformer(std::vector<std::string> more = {}) {
                            "model.diffusion.transformer.n_cond_layers=1", "model.diffusion.transformer.p_drop_emb=0.1",
                            "model.diffusion.transformer.p_drop_attn=0.3"})
     overrides.emplace_back(text);
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return overrides;
+}
+
+/// ACT with dropout and the autoencoder, and one camera if asked for. Whole chunks only: where rows are padded, each
+/// share of a batch has a mean of its own, over the rows that count in it (LeRobot's under Accelerate, too).
+std::vector<std::string> with_act(bool camera, std::vector<std::string> more = {}) {
+  std::vector<std::string> overrides = small_diffusion();
+  for (const char* text :
+       {"model.algorithm=act", "data.pad_after=drop", "model.act.chunk_size=3", "model.act.n_action_steps=3",
+        "model.act.dim_model=16", "model.act.n_heads=2", "model.act.dim_feedforward=32", "model.act.latent_dim=4",
+        "model.act.n_encoder_layers=2", "model.act.n_vae_encoder_layers=1", "data.samples_per_epoch=20"})
+    overrides.emplace_back(text);
+  if (camera)
+    for (const char* text :
+         {"data.images=observation/image", "data.image_transforms=[\"resize(32, 32)\"]", "model.rgb=camera"})
+      overrides.emplace_back(text);
   overrides.insert(overrides.end(), more.begin(), more.end());
   return overrides;
 }
@@ -193,7 +210,7 @@ TEST(StepGraph, ABatchOfAnotherShapeIsLeftToTheCaller) {
 }
 
 TEST(PolicyTraining, TwoAccumulatedHalvesAreOneBatch) {
-  for (const auto& policy : {with_camera(), with_transformer()}) {
+  for (const auto& policy : {with_camera(), with_transformer(), with_act(true)}) {
     const Trained whole = train(policy);
     std::vector<std::string> halves = policy;
     halves.emplace_back("train.gradient_accumulation_steps=2");
@@ -208,7 +225,8 @@ TEST(PolicyTraining, GradientCheckpointingChangesTheOrderOfSumsOnly) {
   const std::map<std::string, double> tolerances{{"fp32", kOrderOfSums}, {"bf16", 1e-3}};
   for (const auto& [precision, tolerance] : tolerances) {
     for (const auto& policy : {with_camera({format("train.precision={}", precision)}),
-                               with_transformer({format("train.precision={}", precision)})}) {
+                               with_transformer({format("train.precision={}", precision)}),
+                               with_act(false, {format("train.precision={}", precision)})}) {
       const Trained plain = train(policy);
       std::vector<std::string> checkpointed = policy;
       checkpointed.emplace_back("train.gradient_checkpointing=true");
@@ -251,7 +269,7 @@ TEST(PolicyTraining, GradientCheckpointingCoversTrunkUnetAndTransformer) {
 }
 
 TEST(PolicyTraining, Bf16FollowsFp32) {
-  for (const auto& policy : {with_camera(), with_transformer()}) {
+  for (const auto& policy : {with_camera(), with_transformer(), with_act(true)}) {
     const Trained full = train(policy);
     std::vector<std::string> half = policy;
     half.emplace_back("train.precision=bf16");
@@ -277,7 +295,7 @@ TEST(PolicyTraining, Bf16ReachesTheConvolutions) {
 
 TEST(PolicyTraining, Fp16FollowsFp32AndRecoversFromOverflow) {
   // Without a camera: a processor without fp16 arithmetic is slow at its convolutions.
-  for (const auto& policy : {small_diffusion(), with_transformer()}) {
+  for (const auto& policy : {small_diffusion(), with_transformer(), with_act(false)}) {
     const Trained full = train(policy);
     std::vector<std::string> half = policy;
     half.emplace_back("train.precision=fp16");

@@ -258,6 +258,32 @@ class LerobotFlags : public ForeignFlags {
                   home.string(), *repo_));
   }
 
+  /// The environment's state has weights of its own: where the folder's policy sees one, it is one here, too, among the
+  /// fields that the policy sees. A folder that was written here says which fields of the data they are.
+  void see_environment(const config::Json& json, std::vector<std::string>& of_file) const {
+    config::Json vectors = config::Json::array(), pictures = vectors, environment = vectors;
+    const auto features = json.find("input_features");
+    if (features != json.end() && features->is_object())
+      for (const auto& [name, feature] : features->items()) {
+        const std::string kind = feature.is_object() ? feature.value("type", "") : "";
+        (kind == "VISUAL" ? pictures : vectors).push_back(name);
+        if (kind == "ENV") environment.push_back(name);
+      }
+    std::error_code error;
+    if (const fs::path file = fs::path(*path_) / "cohort.json"; fs::exists(file, error)) {
+      const config::Json own = config::Json::parse(read_file(file), nullptr, false);
+      if (own.is_object() && own.contains("environment_state") && own.value("data", config::Json()).is_object()) {
+        environment = own.at("environment_state");
+        vectors = own.at("data").value("proprio", vectors);
+        pictures = own.at("data").value("images", pictures);
+      }
+    }
+    if (environment.empty()) return;
+    of_file.push_back("data.proprio=" + vectors.dump());
+    of_file.push_back("data.images=" + pictures.dump());
+    of_file.push_back("model.act.environment_state=" + environment.dump());
+  }
+
   /// Fine-tuning: the network's settings are those of the folder, where no flag says another thing.
   void begin_with() {
     if (!path_) return;
@@ -280,6 +306,7 @@ class LerobotFlags : public ForeignFlags {
         of_file.push_back(
             format("model.act.{}={}", name, value.is_string() ? value.get<std::string>() : json_text(value)));
       }
+    see_environment(json, of_file);
     flags_.overrides.insert(flags_.overrides.begin(), of_file.begin(), of_file.end());
     flags_.of_files += of_file.size();
     flags_.notes.push_back(

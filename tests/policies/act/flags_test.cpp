@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/message_of.h"
+#include "support/fresh_folder.h"
 
 namespace cohort::policies {
 namespace {
@@ -39,6 +40,30 @@ TEST(LeRobotFlags, AFolderGivesTheNetworkAndItsWeightsToBeginWith) {
   EXPECT_EQ(flags.overrides.back(), "model.act.n_action_steps=2") << "behind the folder's";
   EXPECT_NE(std::find(flags.overrides.begin(), flags.overrides.end(), "model.act.dim_model=32"), flags.overrides.end());
   EXPECT_EQ(flags.of_files, flags.overrides.size() - 1);
+}
+
+TEST(LeRobotFlags, AFolderSaysWhatOfTheDataIsTheEnvironmentsState) {
+  const auto has = [](const Words& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const std::filesystem::path fixture = COHORT_SOURCE_DIR "/tests/policies/act/fixtures/folder";
+  const Words lerobots = read_lerobot_flags({"policy.path=" + fixture.string()}).overrides;
+  EXPECT_TRUE(has(lerobots, R"(model.act.environment_state=["observation.environment_state"])"));
+  EXPECT_TRUE(has(lerobots, R"(data.proprio=["observation.state","observation.environment_state"])"));
+  EXPECT_TRUE(has(lerobots, "data.images=[]"));
+  // Written here: of several fields, whose names cohort.json has.
+  const std::filesystem::path folder = test::fresh_folder("lerobot_flags_environment");
+  std::filesystem::copy(fixture / "config.json", folder / "config.json");
+  std::ofstream(folder / "cohort.json") << R"({"data": {"proprio": ["obs/joints", "obs/cube"], "images": ["obs/top"]},
+                                               "environment_state": ["obs/cube"]})";
+  const Words ours = read_lerobot_flags({"policy.path=" + folder.string()}).overrides;
+  EXPECT_TRUE(has(ours, R"(model.act.environment_state=["obs/cube"])"));
+  EXPECT_TRUE(has(ours, R"(data.proprio=["obs/joints","obs/cube"])"));
+  EXPECT_TRUE(has(ours, R"(data.images=["obs/top"])"));
+  // Without one, the data's own fields are taken.
+  std::ofstream(folder / "cohort.json") << R"({"data": {"proprio": ["obs/joints"]}, "environment_state": []})";
+  const Words without = read_lerobot_flags({"policy.path=" + folder.string()}).overrides;
+  EXPECT_TRUE(std::none_of(without.begin(), without.end(), [](const auto& word) { return word.starts_with("data."); }));
 }
 
 TEST(LeRobotFlags, WhatCannotBeHonouredIsNamedWithARemedyAllAtOnce) {
