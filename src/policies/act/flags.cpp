@@ -271,7 +271,7 @@ class LerobotFlags : public ForeignFlags {
       }
     std::error_code error;
     if (const fs::path file = fs::path(*path_) / "cohort.json"; fs::exists(file, error)) {
-      const config::Json own = config::Json::parse(read_file(file), nullptr, false);
+      const config::Json own = try_json<config::Json>(read_file(file));
       if (own.is_object() && own.contains("environment_state") && own.value("data", config::Json()).is_object()) {
         environment = own.at("environment_state");
         vectors = own.at("data").value("proprio", vectors);
@@ -279,9 +279,9 @@ class LerobotFlags : public ForeignFlags {
       }
     }
     if (environment.empty()) return;
-    of_file.push_back("data.proprio=" + vectors.dump());
-    of_file.push_back("data.images=" + pictures.dump());
-    of_file.push_back("model.act.environment_state=" + environment.dump());
+    of_file.push_back("data.proprio=" + json_text(vectors));
+    of_file.push_back("data.images=" + json_text(pictures));
+    of_file.push_back("model.act.environment_state=" + json_text(environment));
   }
 
   /// Fine-tuning: the network's settings are those of the folder, where no flag says another thing.
