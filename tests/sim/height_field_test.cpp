@@ -178,12 +178,12 @@ TEST_P(OnHeightField, TheLanesFindWhatTheSearchFinds) {
 INSTANTIATE_TEST_SUITE_P(Shapes, OnHeightField, ::testing::Range(std::size_t{0}, std::size(kShapes)));
 
 /// A cell's half: three corners of the surface and those below them, in the world.
-using Prism = std::array<std::array<double, 3>, 6>;
+using PrismCorners = std::array<std::array<double, 3>, 6>;
 
 /// As MuJoCo cuts a field of n x n points into prisms.
-std::vector<Prism> prisms(const mjModel& m, const mjData& d) {
+std::vector<PrismCorners> prisms(const mjModel& m, const mjData& d) {
   const int n = m.hfield_nrow[0];
-  std::vector<Prism> all;
+  std::vector<PrismCorners> all;
   const auto corner = [&](int r, int c, bool top) {
     const double* size = m.hfield_size;
     const double local[3] = {size[0] * (2.0 * c / (n - 1) - 1), size[1] * (2.0 * r / (n - 1) - 1),
@@ -197,7 +197,7 @@ std::vector<Prism> prisms(const mjModel& m, const mjData& d) {
     for (int c = 0; c + 1 < n; ++c) {
       const int cells[2][3][2] = {{{r, c}, {r + 1, c}, {r + 1, c + 1}}, {{r, c}, {r, c + 1}, {r + 1, c + 1}}};
       for (const auto& cell : cells) {
-        Prism prism;
+        PrismCorners prism;
         for (std::size_t i = 0; i < 6; ++i) prism[i] = corner(cell[i % 3][0], cell[i % 3][1], i < 3);
         all.push_back(prism);
       }
@@ -207,7 +207,7 @@ std::vector<Prism> prisms(const mjModel& m, const mjData& d) {
 }
 
 /// Signed distance of a prism and geom 1 along a direction; what no direction exceeds is their distance.
-double separation(const test::Pair& p, const Prism& prism, const double* direction) {
+double separation(const test::Pair& p, const PrismCorners& prism, const double* direction) {
   double n[3] = {direction[0], direction[1], direction[2]}, back[3], most = -1e9;
   mju_normalize3(n);
   mju_scl3(back, n, -1);
@@ -216,7 +216,7 @@ double separation(const test::Pair& p, const Prism& prism, const double* directi
 }
 
 /// The greatest separation that a search from many directions finds.
-double distance_by_search(const test::Pair& p, const Prism& prism, const RandomStream& random) {
+double distance_by_search(const test::Pair& p, const PrismCorners& prism, const RandomStream& random) {
   double best = -1e9, at[3] = {0, 0, 1};
   for (std::uint64_t k = 0; k < 1200; ++k) {
     const double spread = k < 300 ? 2.0 : 0.3 * std::pow(0.99, static_cast<double>(k - 300));
@@ -232,7 +232,7 @@ double distance_by_search(const test::Pair& p, const Prism& prism, const RandomS
 
 /// Whether a contact is that of a corner on a top: out along the top's normal, as far as the corner is below it, which
 /// is a point of the shape.
-bool is_corner_on_top(const Prism& prism, const QueuedContact& c) {
+bool is_corner_on_top(const PrismCorners& prism, const QueuedContact& c) {
   double up[3], a[3], b[3], corner[3], from[3];
   mju_sub3(a, prism[1].data(), prism[0].data()), mju_sub3(b, prism[2].data(), prism[0].data());
   mju_cross(up, a, b);
@@ -255,7 +255,7 @@ TEST_P(OnHeightField, EveryContactIsTheBestWayOutOfAPrism) {
   for (std::uint64_t sample = 0; sample < 40; ++sample) {
     place(p, sample, false);
     const Contacts ours = contacts_of_lanes(p, rows_of_both(p, block));
-    const std::vector<Prism> all = prisms(*p.mj, *p.data);
+    const std::vector<PrismCorners> all = prisms(*p.mj, *p.data);
     const RandomStream random(9, RandomPurpose::kTest, sample, 0);
     std::vector<double> distance(all.size());
     int sure = 0;

@@ -21,7 +21,7 @@ TEST(Rest, WhatIsPutDownIsAsStillAfterTwoSecondsAsInMujoco) {
 #else
   constexpr std::size_t kPairs = 24;
 #endif
-  const std::uint64_t today = test::today();
+  const std::uint64_t today = cohort::test::today();
   SCOPED_TRACE(format("again with COHORT_TEST_DAY={}", today));
   std::vector<test::RestCase> left = test::rest_cases();
   const RandomStream random(today, RandomPurpose::kTest, 0, 0);
