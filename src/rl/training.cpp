@@ -118,6 +118,7 @@ class PpoTraining final : public run::Training {
   }
   void read(config::Fields& fields, const run::TrainingWords& words) override;
   void check() override {
+    rl::check(settings_);
     if (!settings_.task.empty())
       (void)tasks::make_task(settings_.task, {.n_envs = 1, .overrides = settings_.task_settings});
   }

@@ -65,6 +65,36 @@ TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
   }
 }
 
+TEST_F(TrainPpo, WhatATaskAsksOfItIsCheckedWhereTheTaskIsLookedAt) {
+  const auto file = [&](const std::string& name, const std::string& ppo) {
+    const std::string path = (folder_.path() / (name + ".yaml")).string();
+    std::ofstream(path) << "include: library:/cartpole-balance.yaml\n" << ppo;
+    return path;
+  };
+  const std::pair<const char*, const char*> kFaults[] = {
+      {"ppo: {algorithm: {gama: 0.9}}\n", "gamma"},         // no such word
+      {"ppo: {n_envs: many}\n", "n_envs"},                  // another type
+      {"ppo: {policy: {activation: tanhh}}\n", "tanh"},     // none of the choices
+      {"ppo: {algorithm: {gamma: 1.5}}\n", "gamma"},        // out of its range
+      {"ppo: {algorithm: {num_mini_batches: 7}}\n", "7"}};  // does not go with the others
+  int number = 0;
+  for (const auto& [ppo, said] : kFaults) {
+    const std::string path = file("faulty" + std::to_string(++number), ppo);
+    const Outcome trained = run({cohort_path(), "train", "ppo", "task=" + path}, {{"OMP_NUM_THREADS", "1"}});
+    ASSERT_EQ(trained.code, 1) << ppo << trained.err;
+    const std::string fault = trained.err.substr(trained.err.find("cohort train: ") + 14);
+    EXPECT_NE(fault.find(said), std::string::npos) << fault;
+    const Outcome shown = run({cohort_path(), "tasks", path}), checked = run({cohort_path(), "tasks", path, "--check"});
+    EXPECT_EQ(shown.code, 1) << shown.out;
+    EXPECT_NE(shown.err.find(fault), std::string::npos) << fault << shown.err;
+    EXPECT_EQ(checked.code, 1);
+    EXPECT_NE(checked.out.find("ppo           FAIL  " + fault), std::string::npos) << fault << checked.out;
+  }
+  const std::string good = file("good", "ppo: {algorithm: {gamma: 0.9}}\n");
+  EXPECT_EQ(run({cohort_path(), "tasks", good}).code, 0);
+  EXPECT_NE(run({cohort_path(), "tasks", good, "--check"}).out.find("ppo           pass"), std::string::npos);
+}
+
 TEST_F(TrainPpo, ATasksOwnMetricsAreInTheLogAndPlayIsWhatEvaluateIsAskedFor) {
   const std::string model = COHORT_SOURCE_DIR "/src/tasks/library/cartpole.xml",
                     file = (folder_.path() / "pole.yaml").string();
