@@ -172,6 +172,42 @@ TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnA
       << stretched.err;
 }
 
+TEST_F(TrainPpo, EvaluationAndExportReadTheTaskThatTheRunKeepsWhereItsModelIsGone) {
+  const fs::path model = folder_.path() / "pole.xml";
+  fs::copy_file(COHORT_SOURCE_DIR "/src/tasks/library/cartpole.xml", model);
+  const std::string file = (folder_.path() / "pole.yaml").string();
+  std::ofstream(file) << R"yaml(
+scene: {robot: {mjcf: pole.xml}}
+simulation: {control_period: 0.02, episode_length_s: 0.2}
+actions: {push: {type: joint_effort, joints: slider}}
+observations: {policy: {joint_pos: {}, joint_vel: {}}}
+rewards: {alive: {formula: 1, per_second: false}}
+)yaml";
+  ASSERT_EQ(train("pole", {"max_iterations=1"}, file).code, 0);
+  fs::rename(model, folder_.path() / "moved.xml");
+  const std::string kept = "keeps, instead of " + file;
+  for (const Words& words : {Words{"evaluate", latest("pole"), "--episodes", "1"},
+                             Words{"evaluate", file, "--policy", latest("pole"), "--episodes", "1"},
+                             Words{"collect", file, "--policy", latest("pole"), "--episodes", "1", "--out",
+                                   (folder_.path() / "episodes.hdf5").string()},
+                             Words{"train", "resume=" + latest("pole").string(), "max_iterations=2"}}) {
+    Words command{cohort_path()};
+    command.insert(command.end(), words.begin(), words.end());
+    const Outcome outcome = run(command, {{"OMP_NUM_THREADS", "1"}});
+    EXPECT_EQ(outcome.code, 0) << words[0] << " " << words[1] << outcome.err;
+    if (words.front() != "train") EXPECT_NE(outcome.err.find(kept), std::string::npos) << outcome.err;
+  }
+  std::ofstream(file, std::ios::app) << "instruction: another\n";
+  const Outcome changed = run({cohort_path(), "evaluate", latest("pole"), "--episodes", "1"});
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_NE(changed.err.find("it has changed since"), std::string::npos) << changed.err;
+  EXPECT_EQ(run({cohort_path(), "evaluate", (latest("pole") / "task" / "pole.json").string(), "--policy",
+                 latest("pole"), "--episodes", "1"})
+                .code,
+            0)
+      << "what the message names";
+}
+
 TEST_F(TrainPpo, TheLibraryOfMatrixProductsIsTheOneThatIsAskedFor) {
   const auto with = [this](const std::string& library) {
     return run(command("by_" + library, {"max_iterations=2"}),
