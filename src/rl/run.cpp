@@ -192,8 +192,11 @@ void PpoLearner::go_on_from(const weights::ResumePoint& point, const run::Run& r
   const std::vector<ChangedSetting> changed =
       settings_changed_since(saved, run.configuration(), point.path.string(), settings_.resume);
   runner_->resume(point.content, point.path.string());
+  if (run.is_first()) {
+    run::say_changed_settings(changed);
+    run::say_what_only_a_beginning_reads(saved, run.configuration(), point.path.string(), settings_.resume);
+  }
   for (const ChangedSetting& one : changed) {
-    if (run.is_first()) log::warning("{}={} from here on, and not {} as before", one.path, one.now, one.before);
     if (one.path == "algorithm.learning_rate") runner_->set_learning_rate(settings_.algorithm.learning_rate);
   }
   if (run.is_first() && saved.is_object()) warn_of_stretched_schedule(saved);

@@ -670,6 +670,11 @@ TEST_F(TrainPpo, WhatARunThatGoesOnKeepsIsRefusedWithWhatItHas) {
   const Outcome slower = resumed({"max_iterations=3", "algorithm.learning_rate=1e-4"});
   EXPECT_EQ(slower.code, 0) << slower.err;
   EXPECT_TRUE(contains(slower.err, "algorithm.learning_rate=0.0001 from here on")) << slower.err;
+  EXPECT_FALSE(contains(slower.err, "does nothing here")) << slower.err;
+  const Outcome louder = resumed({"max_iterations=3", "policy.init_noise_std=0.3", "name=other"});
+  EXPECT_EQ(louder.code, 0) << louder.err;
+  EXPECT_TRUE(contains(louder.err, "policy.init_noise_std=0.3 does nothing here")) << louder.err;
+  EXPECT_TRUE(contains(louder.err, "name=other does nothing here")) << louder.err;
   const double rate = parse_json(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
   EXPECT_LT(rate, 1e-3) << "the schedule had the rate of the checkpoint moved on otherwise";
 }
