@@ -17,13 +17,22 @@ constexpr std::array<std::string_view, 14> kBeside{
     "charts",   "rank_status",    "tensorboard", "init_from", "task_library", "tensorboard_charts",
     "rollout.", "learner_threads"};
 constexpr std::array<std::string_view, 2> kOfFolder{"name", "output_dir"};
-constexpr std::array<std::string_view, 5> kOfBeginning{"model.initial_weights", "model.backbone_weights",
-                                                       "model.pretrained_backbone", "policy.init_noise_std",
-                                                       "train.scaler."};
+constexpr std::array<std::string_view, 4> kOfBeginning{"model.initial_weights", "model.backbone_weights",
+                                                       "model.pretrained_backbone", "policy.init_noise_std"};
 
 bool is_among(const std::string& path, std::span<const std::string_view> keys) {
   return std::ranges::any_of(
       keys, [&](std::string_view key) { return key.ends_with('.') ? path.starts_with(key) : path == key; });
+}
+
+/// The loss scale of a checkpoint in fp16 goes on; another one has none.
+bool has_loss_scale(const Json& checkpoint) {
+  const Json::json_pointer precision("/train/precision");
+  return checkpoint.contains(precision) && checkpoint.at(precision) == "fp16";
+}
+
+bool is_of_beginning(const std::string& path, const Json& checkpoint) {
+  return is_among(path, kOfBeginning) || (path.starts_with("train.scaler.") && has_loss_scale(checkpoint));
 }
 
 /// As it is typed behind "path=".
@@ -59,7 +68,7 @@ std::vector<ChangedSetting> changed_settings(const Json& checkpoint, const Json&
   std::vector<ChangedSetting> changed;
   compare(checkpoint, now, "", changed);
   std::erase_if(changed, [&](const ChangedSetting& one) {
-    return is_among(one.path, kBeside) || is_among(one.path, kOfFolder) || is_among(one.path, kOfBeginning) ||
+    return is_among(one.path, kBeside) || is_among(one.path, kOfFolder) || is_of_beginning(one.path, checkpoint) ||
            is_among(one.path, free);
   });
   return changed;
@@ -78,7 +87,7 @@ void say_what_only_a_beginning_reads(const Json& checkpoint, const Json& now, co
     const std::string word = one.path + "=" + one.now;
     if (is_among(one.path, kOfFolder) && !run.empty())
       log::warning("{} does nothing here: the run goes on in its folder, {}; leave it out", word, run);
-    else if (is_among(one.path, kOfBeginning))
+    else if (is_of_beginning(one.path, checkpoint))
       log::warning(
           "{} does nothing here: what it is for comes from the checkpoint, {}; leave it out, or begin a new run", word,
           source);
