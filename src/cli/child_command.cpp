@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <spawn.h>
 #include <sys/mman.h>
@@ -106,6 +108,21 @@ ChildOutput run_and_read(const std::string& program, const std::vector<std::stri
   result.out = out.text();
   result.err = err.text();
   return result;
+}
+
+ChildOutput check_words(const std::vector<std::string>& words,
+                        const std::vector<std::pair<std::string, std::string>>& environment) {
+  std::vector<std::pair<std::string, std::string>> variables{{"COHORT_ONLY_CHECK_WORDS", "1"}};
+  variables.insert(variables.end(), environment.begin(), environment.end());
+  std::vector<std::pair<std::string, std::optional<std::string>>> before;
+  for (const auto& [name, value] : variables) {
+    const char* now = std::getenv(name.c_str());
+    before.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ChildOutput output = run_and_read(own_path(), words);
+  for (const auto& [name, value] : before) value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  return output;
 }
 
 }  // namespace cohort::cli

@@ -1,6 +1,7 @@
 /// Another command of Cohort as a child of this one.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cohort::cli {
@@ -19,5 +20,10 @@ struct ChildOutput {
 };
 /// The same for `program`, whose output is kept instead of shown.
 ChildOutput run_and_read(const std::string& program, const std::vector<std::string>& words);
+
+/// Has `cohort WORDS...` only read its words and say what is wrong with them (only_checks_words), with these environment
+/// variables. The command is one that does: train, evaluate, collect, view.
+ChildOutput check_words(const std::vector<std::string>& words,
+                        const std::vector<std::pair<std::string, std::string>>& environment = {});
 
 }  // namespace cohort::cli

@@ -226,8 +226,12 @@ int run_evaluate(const std::vector<std::string>& words) {
   if (arguments.num_tasks && arguments.benchmark.empty()) throw UsageError("--num_tasks goes with --benchmark");
   if (typed.play) arguments.task.words.emplace_back("play=true");
   arguments.task.use_libero_folder();
-  // A folder is who is to do it, unless a task has its name.
   std::vector<std::string>& free_words = arguments.task.words;
+  // What runs keep of their tasks is known before a task is looked at.
+  for (const auto* const named : {&arguments.policies, &free_words})
+    for (const std::string& word : *named)
+      if (fs::is_directory(word)) tasks::use_library_of_run(word);
+  // A folder is who is to do it, unless a task has its name.
   const auto folders = std::stable_partition(free_words.begin(), free_words.end(), [](const std::string& w) {
     return tasks::find_task(w) != nullptr || !fs::is_directory(w);
   });

@@ -129,22 +129,13 @@ std::string command_line_of(const LaunchRequest& request) {
 constexpr std::array<std::string_view, 3> kCheckable{"train", "evaluate", "collect"};
 
 /// A typo in the words of a command of Cohort is told once, before there are ranks. Returns the command's exit code.
-int check_words(const LaunchRequest& request) {
+int check_program(const LaunchRequest& request) {
   const std::vector<std::string>& words = request.program;
   if (request.settings.command.front() != own_path() ||
       std::find(kCheckable.begin(), kCheckable.end(), words.front()) == kCheckable.end())
     return 0;
   // What a rank would be told decides about its words, too.
-  std::vector<std::pair<std::string, std::string>> variables{{"COHORT_ONLY_CHECK_WORDS", "1"}};
-  for (const auto& [name, value] : request.settings.environment) variables.emplace_back(name, value);
-  std::vector<std::pair<std::string, std::optional<std::string>>> before;
-  for (const auto& [name, value] : variables) {
-    const char* now = std::getenv(name.c_str());
-    before.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
-    ::setenv(name.c_str(), value.c_str(), 1);
-  }
-  const ChildOutput output = run_and_read(own_path(), words);
-  for (const auto& [name, value] : before) value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  const ChildOutput output = check_words(words, request.settings.environment);
   if (output.code != 0) std::fputs(output.err.c_str(), stderr);
   return output.code;
 }
@@ -158,7 +149,7 @@ int run_launch(const std::vector<std::string>& arguments) {
   request.settings.command = command_of(request);
   request.settings.command_line = command_line_of(request);
   request.settings.tells_first_step = request.settings.command.front() == own_path() && request.program[0] == "train";
-  if (const int code = check_words(request); code != 0) return code;
+  if (const int code = check_program(request); code != 0) return code;
   request.settings.ranks = count_ranks(request);
   if (!request.settings.quiet)
     for (const std::string& note : request.notes) std::fprintf(stderr, "cohort launch: %s\n", note.c_str());

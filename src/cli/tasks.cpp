@@ -5,15 +5,18 @@
 
 #include "cli/check_policy.h"
 #include "cli/check_rows.h"
+#include "cli/child_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
 #include "cli/tasks_new.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "render/video.h"
 #include "tasks/actor.h"
 #include "tasks/file/quantities.h"
+#include "tasks/file/task_file.h"
 #include "tasks/file/term_table.h"
 #include "tasks/libero/catalogue.h"
 #include "tasks/registry.h"
@@ -76,8 +79,33 @@ std::string or_none(std::span<const std::string> texts) {
   return texts.empty() ? "none" : join(texts, ", ");
 }
 
+/// What `cohort train ppo` says about what the task asks of it; "": it takes all of that, or this program does not train.
+std::string trouble_of_training(const std::string& name) {
+  try {
+    (void)sibling("cohort-train");
+  } catch (const Error& e) {
+    log::debug("{}", e.what());
+    return "";
+  }
+  const ChildOutput said = check_words({"train", "ppo", "task=" + name});
+  if (said.code == 0) return "";
+  std::string text = said.err;
+  while (text.ends_with('\n')) text.pop_back();
+  constexpr std::string_view kProgram = "cohort train: ";
+  if (text.starts_with(kProgram)) text.erase(0, kProgram.size());
+  return text.empty() ? format("`cohort train ppo task={}` ends with code {}", name, said.code) : text;
+}
+
+/// Whether the task asks for settings of PPO that nobody has looked at: those of a file or of another library.
+bool asks_of_ppo(const std::string& name) {
+  const tasks::TaskEntry* const entry = tasks::find_task(name);
+  return entry && !entry->ppo.empty() && (tasks::is_task_file(name) || !entry->origin.empty());
+}
+
 void show_task(const std::string& name, const tasks::TaskSettings& settings, const std::string& success) {
   const std::unique_ptr<tasks::Task> task = tasks::make_task(name, settings);
+  if (asks_of_ppo(name))
+    if (const std::string trouble = trouble_of_training(name); !trouble.empty()) throw Error(trouble);
   const TaskSpec& spec = task->spec();
   std::string text = format("{}: {}\n", spec.name, spec.summary);
   text += format("instruction   {}\n", spec.instruction);
@@ -127,13 +155,27 @@ std::string expert_success(const std::string& name, tasks::TaskSettings settings
                 static_cast<double>(steps) / static_cast<double>(std::max<std::int64_t>(1, solved)));
 }
 
+tasks::CheckRow check_ppo(const std::string& name) {
+  tasks::CheckRow row{.name = "ppo"};
+  const auto count = tasks::find_task(name)->ppo.size();
+  row.found = trouble_of_training(name);
+  if (row.found.empty()) {
+    row.found = format("{} setting{} of `cohort train ppo`", count, count == 1 ? "" : "s");
+  } else {
+    row.outcome = tasks::CheckRow::Outcome::kFail;
+    row.remedy = "`cohort train ppo --help` lists what there is, with its defaults";
+  }
+  return row;
+}
+
 /// A line for each check, with what to do below those that failed. False where one did.
 bool print_check(const std::string& name, tasks::TaskSettings settings) {
   settings.threads = available_cores();
-  const std::vector<tasks::CheckRow> rows = tasks::check_task([&](int n_envs) {
+  std::vector<tasks::CheckRow> rows = tasks::check_task([&](int n_envs) {
     settings.n_envs = n_envs;
     return tasks::make_task(name, settings);
   });
+  if (rows.front().outcome != tasks::CheckRow::Outcome::kFail && asks_of_ppo(name)) rows.push_back(check_ppo(name));
   return print_check_rows(rows, format("{} passes", name), name);
 }
 

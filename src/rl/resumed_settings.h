@@ -4,14 +4,11 @@
 #include <vector>
 
 #include "core/config.h"
+#include "run/changed_settings.h"
 
 namespace cohort::rl {
 
-/// A setting of a checkpoint that the run which goes on has changed.
-struct ChangedSetting {
-  std::string path;         ///< algorithm.gamma
-  std::string before, now;  ///< as they are written on the command line
-};
+using run::ChangedSetting;
 
 /// What is learnt otherwise from here on: the changed settings but those that say where, how long and on what a run
 /// computes. A path that only one of both has is left out.

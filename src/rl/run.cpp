@@ -57,18 +57,6 @@ std::unique_ptr<tasks::Task> make_task(const PpoRunSettings& settings, std::int6
                                           .learning = true});
 }
 
-void check_run(const PpoRunSettings& s) {
-  COHORT_THROW_UNLESS(s.save_interval >= 1, "save_interval = {}: at least 1 iteration", s.save_interval);
-  COHORT_THROW_UNLESS(s.keep_checkpoints >= 0, "keep_checkpoints = {} must not be negative; 0 keeps all",
-                      s.keep_checkpoints);
-  COHORT_THROW_UNLESS(s.log_interval >= 0, "log_interval = {} must not be negative; 0: ten times in a run",
-                      s.log_interval);
-  COHORT_THROW_UNLESS(s.learner_threads >= 0, "learner_threads = {} must not be negative; 0 takes all cores",
-                      s.learner_threads);
-  check(s.policy);
-  check(s.runner, s.algorithm, s.n_envs, s.policy.recurrent());
-}
-
 /// The devices of this process: the first for the simulator, all for learning.
 std::vector<DeviceId> own_devices(const PpoRunSettings& settings, const rank::Environment& environment) {
   COHORT_THROW_UNLESS(settings.devices.size() < 2 || environment.world_size == 1,
@@ -155,7 +143,7 @@ run::Resources PpoLearner::prepare(run::Run& run) {
   if (!settings_.task.empty()) settings_.task_library = tasks::library_of(settings_.task);
   const int cores = std::max(1, available_cores() / std::max(1, environment.local_world_size));
   simulator_threads_ = settings_.threads > 0 ? settings_.threads : cores;
-  check_run(settings_);
+  check(settings_);
   learner_threads_ = settings_.learner_threads > 0 ? settings_.learner_threads : cores;
   // FusedMlp divides the work among threads of its own; LibTorch's cost more than they bring in networks of this size.
   const bool fused = FusedMlp::activation(settings_.policy.activation).has_value() && settings_.devices.size() < 2 &&
@@ -205,8 +193,11 @@ void PpoLearner::go_on_from(const weights::ResumePoint& point, const run::Run& r
   const std::vector<ChangedSetting> changed =
       settings_changed_since(saved, run.configuration(), point.path.string(), settings_.resume);
   runner_->resume(point.content, point.path.string());
+  if (run.is_first()) {
+    run::say_changed_settings(changed);
+    run::say_what_only_a_beginning_reads(saved, run.configuration(), point.path.string(), settings_.resume);
+  }
   for (const ChangedSetting& one : changed) {
-    if (run.is_first()) log::warning("{}={} from here on, and not {} as before", one.path, one.now, one.before);
     if (one.path == "algorithm.learning_rate") runner_->set_learning_rate(settings_.algorithm.learning_rate);
   }
   if (run.is_first() && saved.is_object()) warn_of_stretched_schedule(saved);
@@ -423,6 +414,18 @@ void describe(config::Fields& fields, PpoRunSettings& s) {
   describe(fields, s.runner);
   fields.section("algorithm", [&] { describe(fields, s.algorithm); });
   fields.section("policy", [&] { describe(fields, s.policy); });
+}
+
+void check(const PpoRunSettings& s) {
+  COHORT_THROW_UNLESS(s.save_interval >= 1, "save_interval = {}: at least 1 iteration", s.save_interval);
+  COHORT_THROW_UNLESS(s.keep_checkpoints >= 0, "keep_checkpoints = {} must not be negative; 0 keeps all",
+                      s.keep_checkpoints);
+  COHORT_THROW_UNLESS(s.log_interval >= 0, "log_interval = {} must not be negative; 0: ten times in a run",
+                      s.log_interval);
+  COHORT_THROW_UNLESS(s.learner_threads >= 0, "learner_threads = {} must not be negative; 0 takes all cores",
+                      s.learner_threads);
+  check(s.policy);
+  check(s.runner, s.algorithm, s.n_envs, s.policy.recurrent());
 }
 
 int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {

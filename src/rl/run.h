@@ -34,6 +34,9 @@ struct PpoRunSettings : run::RunSettings {
 
 void describe(config::Fields& fields, PpoRunSettings& settings);
 
+/// Throws Error naming the setting that is out of range, whatever the machine.
+void check(const PpoRunSettings& settings);
+
 /// Trains. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the exit code
 /// of the process: 0, or 128 + signal when a signal ended the training after a checkpoint. Throws Error: for bad input
 /// before anything is written; where the losses are not finite any more, naming the last good checkpoint.

@@ -118,6 +118,7 @@ class PpoTraining final : public run::Training {
   }
   void read(config::Fields& fields, const run::TrainingWords& words) override;
   void check() override {
+    rl::check(settings_);
     if (!settings_.task.empty())
       (void)tasks::make_task(settings_.task, {.n_envs = 1, .overrides = settings_.task_settings});
   }
@@ -183,8 +184,10 @@ void PpoTraining::apply(config::Fields& fields, const run::TrainingWords& words)
   settings_.resume.clear();  // which run is continued, the command line alone says
   settings_.checkpoint = words.checkpoint;
   // Whose the task's settings are, its name says, wherever it stands.
-  for (const std::string& text : words.settings)
+  for (const std::string& text : words.settings) {
     if (text.starts_with("task=")) settings_.task = text.substr(5);
+    if (text.starts_with("task_library=")) settings_.task_library = text.substr(13);
+  }
   tasks::use_library(settings_.task_library, words.resumed.empty() ? "this configuration" : words.resumed);
   if (!words.resumed.empty())
     tasks::use_kept_task(settings_.task, std::filesystem::path(words.resumed).parent_path(), false);

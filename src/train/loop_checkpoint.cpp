@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include <torch/types.h>
 
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/log.h"
+#include "run/changed_settings.h"
 #include "train/loop_impl.h"
 #include "train/random_state.h"
 #include "weights/weights.h"
@@ -208,6 +210,34 @@ void TrainLoop::Impl::resume() {
   warn_of_other_run(*point);
 }
 
+/// How a continued run is set otherwise than when it was saved. What the lines above and below say is not said again.
+void TrainLoop::Impl::say_other_settings(const weights::ResumePoint& point) const {
+  static constexpr std::string_view kFree[] = {"loader.",
+                                               "parallel.",
+                                               "data.threads",
+                                               "data.csv.threads",
+                                               "data.cache_bytes",
+                                               "data.index_cache",
+                                               "data.statistics_cache",
+                                               "train.steps",
+                                               "train.epochs",
+                                               "train.batch_size",
+                                               "train.global_batch_size",
+                                               "train.gradient_accumulation_steps",
+                                               "train.seed",
+                                               "train.optimizer",
+                                               "train.checkpoint.",
+                                               "train.log_every",
+                                               "train.hash_every"};
+  const config::Json before = config::Json::parse(point.content.state.configuration, nullptr, false);
+  const config::Json now = config::Json::parse(job.configuration, nullptr, false);
+  run::say_changed_settings(run::changed_settings(before, now, kFree));
+  std::error_code ignored;
+  const bool own = std::filesystem::equivalent(point.path.parent_path(), job.checkpoints, ignored);
+  run::say_what_only_a_beginning_reads(before, now, point.path.string(),
+                                       own ? job.checkpoints.parent_path().string() : "");
+}
+
 /// What keeps a continued run from being the one that was saved.
 void TrainLoop::Impl::warn_of_other_run(const weights::ResumePoint& point) const {
   const weights::CheckpointContent& content = point.content;
@@ -222,6 +252,7 @@ void TrainLoop::Impl::warn_of_other_run(const weights::ResumePoint& point) const
   warn("the batch size per process", saved.batch_size, batch_per_process(settings, strategy.world_size()));
   warn("gradient_accumulation_steps", saved.gradient_accumulation_steps, settings.gradient_accumulation_steps);
   warn("the seed", saved.seed, settings.seed);
+  if (strategy.rank() == 0) say_other_settings(point);
   if (!content.dataset_statistics.empty() && !job.dataset_statistics.empty() &&
       !same_json(content.dataset_statistics, job.dataset_statistics))
     log::warning(

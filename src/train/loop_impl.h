@@ -95,6 +95,7 @@ struct TrainLoop::Impl {
   void say_change_of_rate(const weights::TrainerState& saved) const;
   /// What train.checkpoint.resume names, the same on every rank; nothing where "auto" finds none.
   std::optional<weights::ResumePoint> choose_resume_point();
+  void say_other_settings(const weights::ResumePoint& point) const;
   void warn_of_other_run(const weights::ResumePoint& point) const;
   void resume();
   void save_checkpoint(bool is_best);

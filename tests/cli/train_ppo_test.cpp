@@ -65,6 +65,36 @@ TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
   }
 }
 
+TEST_F(TrainPpo, WhatATaskAsksOfItIsCheckedWhereTheTaskIsLookedAt) {
+  const auto file = [&](const std::string& name, const std::string& ppo) {
+    const std::string path = (folder_.path() / (name + ".yaml")).string();
+    std::ofstream(path) << "include: library:/cartpole-balance.yaml\n" << ppo;
+    return path;
+  };
+  const std::pair<const char*, const char*> kFaults[] = {
+      {"ppo: {algorithm: {gama: 0.9}}\n", "gamma"},         // no such word
+      {"ppo: {n_envs: many}\n", "n_envs"},                  // another type
+      {"ppo: {policy: {activation: tanhh}}\n", "tanh"},     // none of the choices
+      {"ppo: {algorithm: {gamma: 1.5}}\n", "gamma"},        // out of its range
+      {"ppo: {algorithm: {num_mini_batches: 7}}\n", "7"}};  // does not go with the others
+  int number = 0;
+  for (const auto& [ppo, said] : kFaults) {
+    const std::string path = file("faulty" + std::to_string(++number), ppo);
+    const Outcome trained = run({cohort_path(), "train", "ppo", "task=" + path}, {{"OMP_NUM_THREADS", "1"}});
+    ASSERT_EQ(trained.code, 1) << ppo << trained.err;
+    const std::string fault = trained.err.substr(trained.err.find("cohort train: ") + 14);
+    EXPECT_NE(fault.find(said), std::string::npos) << fault;
+    const Outcome shown = run({cohort_path(), "tasks", path}), checked = run({cohort_path(), "tasks", path, "--check"});
+    EXPECT_EQ(shown.code, 1) << shown.out;
+    EXPECT_NE(shown.err.find(fault), std::string::npos) << fault << shown.err;
+    EXPECT_EQ(checked.code, 1);
+    EXPECT_NE(checked.out.find("ppo           FAIL  " + fault), std::string::npos) << fault << checked.out;
+  }
+  const std::string good = file("good", "ppo: {algorithm: {gamma: 0.9}}\n");
+  EXPECT_EQ(run({cohort_path(), "tasks", good}).code, 0);
+  EXPECT_NE(run({cohort_path(), "tasks", good, "--check"}).out.find("ppo           pass"), std::string::npos);
+}
+
 TEST_F(TrainPpo, ATasksOwnMetricsAreInTheLogAndPlayIsWhatEvaluateIsAskedFor) {
   const std::string model = COHORT_SOURCE_DIR "/src/tasks/library/cartpole.xml",
                     file = (folder_.path() / "pole.yaml").string();
@@ -140,6 +170,42 @@ TEST_F(TrainPpo, ALinearScheduleThatIsStretchedIsSaidAndOneOfItsOwnLengthGoesOnA
                        "max_iterations=4 stretches algorithm.schedule=linear: the learning rate goes on "
                        "at 0.0005, and with 2 it would at 5e-05"))
       << stretched.err;
+}
+
+TEST_F(TrainPpo, EvaluationAndExportReadTheTaskThatTheRunKeepsWhereItsModelIsGone) {
+  const fs::path model = folder_.path() / "pole.xml";
+  fs::copy_file(COHORT_SOURCE_DIR "/src/tasks/library/cartpole.xml", model);
+  const std::string file = (folder_.path() / "pole.yaml").string();
+  std::ofstream(file) << R"yaml(
+scene: {robot: {mjcf: pole.xml}}
+simulation: {control_period: 0.02, episode_length_s: 0.2}
+actions: {push: {type: joint_effort, joints: slider}}
+observations: {policy: {joint_pos: {}, joint_vel: {}}}
+rewards: {alive: {formula: 1, per_second: false}}
+)yaml";
+  ASSERT_EQ(train("pole", {"max_iterations=1"}, file).code, 0);
+  fs::rename(model, folder_.path() / "moved.xml");
+  const std::string kept = "keeps, instead of " + file;
+  for (const Words& words : {Words{"evaluate", latest("pole"), "--episodes", "1"},
+                             Words{"evaluate", file, "--policy", latest("pole"), "--episodes", "1"},
+                             Words{"collect", file, "--policy", latest("pole"), "--episodes", "1", "--out",
+                                   (folder_.path() / "episodes.hdf5").string()},
+                             Words{"train", "resume=" + latest("pole").string(), "max_iterations=2"}}) {
+    Words command{cohort_path()};
+    command.insert(command.end(), words.begin(), words.end());
+    const Outcome outcome = run(command, {{"OMP_NUM_THREADS", "1"}});
+    EXPECT_EQ(outcome.code, 0) << words[0] << " " << words[1] << outcome.err;
+    if (words.front() != "train") EXPECT_NE(outcome.err.find(kept), std::string::npos) << outcome.err;
+  }
+  std::ofstream(file, std::ios::app) << "instruction: another\n";
+  const Outcome changed = run({cohort_path(), "evaluate", latest("pole"), "--episodes", "1"});
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_NE(changed.err.find("it has changed since"), std::string::npos) << changed.err;
+  EXPECT_EQ(run({cohort_path(), "evaluate", (latest("pole") / "task" / "pole.json").string(), "--policy",
+                 latest("pole"), "--episodes", "1"})
+                .code,
+            0)
+      << "what the message names";
 }
 
 TEST_F(TrainPpo, TheLibraryOfMatrixProductsIsTheOneThatIsAskedFor) {
@@ -605,8 +671,12 @@ TEST_F(TrainPpo, WhatARunThatGoesOnKeepsIsRefusedWithWhatItHas) {
   const Outcome slower = resumed({"max_iterations=3", "algorithm.learning_rate=1e-4"});
   EXPECT_EQ(slower.code, 0) << slower.err;
   EXPECT_TRUE(contains(slower.err, "algorithm.learning_rate=0.0001 from here on")) << slower.err;
-  const double rate =
-      parse_json<nlohmann::json>(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
+  EXPECT_FALSE(contains(slower.err, "does nothing here")) << slower.err;
+  const Outcome louder = resumed({"max_iterations=3", "policy.init_noise_std=0.3", "name=other"});
+  EXPECT_EQ(louder.code, 0) << louder.err;
+  EXPECT_TRUE(contains(louder.err, "policy.init_noise_std=0.3 does nothing here")) << louder.err;
+  EXPECT_TRUE(contains(louder.err, "name=other does nothing here")) << louder.err;
+  const double rate = parse_json(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
   EXPECT_LT(rate, 1e-3) << "the schedule had the rate of the checkpoint moved on otherwise";
 }
 

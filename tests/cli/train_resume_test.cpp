@@ -125,6 +125,33 @@ TEST_F(TrainResume, ANewRunBeginsWithTheWeightsOfAnother) {
   EXPECT_TRUE(contains(other.err, "init_from: ") || contains(other.err, "model.hidden")) << other.err;
 }
 
+TEST_F(TrainResume, WhatIsTypedIsTakenWithALineOrLeftWithOne) {
+  const fs::path run_folder = trained({"train.steps=2", "charts=false"});
+  const std::string other = rows_of("other.csv", 300, 2);
+  const auto copy = [&] {
+    static int number = 0;
+    const fs::path path = folder_.path() / ("copy" + std::to_string(++number));
+    fs::copy(run_folder, path, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    return path;
+  };
+  const auto lines = [&](const std::string& word) {
+    const Outcome outcome = resumed(copy(), {"train.steps=3", word});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  std::string said = lines("data.path=" + other);
+  EXPECT_TRUE(contains(said, "data.path=" + other + " from here on, and not ")) << said;
+  EXPECT_TRUE(contains(lines("train.weight_decay=0.5"), "train.weight_decay=0.5 from here on"));
+  said = lines("name=another");
+  EXPECT_TRUE(contains(said, "name=another does nothing here: the run goes on in its folder")) << said;
+  EXPECT_TRUE(contains(lines("output_dir=elsewhere"), "output_dir=elsewhere does nothing here"));
+  // Nothing was typed but how far it goes.
+  const Outcome more = resumed(copy(), {"train.steps=3"});
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_FALSE(contains(more.err, "from here on")) << more.err;
+  EXPECT_FALSE(contains(more.err, "does nothing here")) << more.err;
+}
+
 TEST_F(TrainResume, OneOfTheCheckpointsStandsForItsRun) {
   const fs::path run_folder =
       trained({"train.steps=9", "train.checkpoint.every=3", "train.checkpoint.keep=0", "charts=false"});
