@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
+#include "core/json_text.h"
 #include "core/log.h"
 
 namespace cohort::run {
@@ -38,7 +39,7 @@ bool is_of_beginning(const std::string& path, const Json& checkpoint) {
 /// As it is typed behind "path=".
 std::string typed_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
+  if (!value.is_array()) return json_text(value);
   std::vector<std::string> items;
   for (const Json& item : value) items.push_back(typed_text(item));
   return "[" + join(items, ",") + "]";

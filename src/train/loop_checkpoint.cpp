@@ -229,8 +229,8 @@ void TrainLoop::Impl::say_other_settings(const weights::ResumePoint& point) cons
                                                "train.checkpoint.",
                                                "train.log_every",
                                                "train.hash_every"};
-  const config::Json before = config::Json::parse(point.content.state.configuration, nullptr, false);
-  const config::Json now = config::Json::parse(job.configuration, nullptr, false);
+  const config::Json before = try_json<config::Json>(point.content.state.configuration);
+  const config::Json now = try_json<config::Json>(job.configuration);
   run::say_changed_settings(run::changed_settings(before, now, kFree));
   std::error_code ignored;
   const bool own = std::filesystem::equivalent(point.path.parent_path(), job.checkpoints, ignored);

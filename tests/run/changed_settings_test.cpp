@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/log.h"
 #include "support/process.h"
 
@@ -15,7 +16,7 @@ namespace {
 using config::Json;
 
 Json saved(const char* precision) {
-  Json json = Json::parse(R"({"name": "a", "threads": 2, "data": {"paths": ["x"]}, "loader": {"workers": 1},
+  Json json = parse_json<Json>(R"({"name": "a", "threads": 2, "data": {"paths": ["x"]}, "loader": {"workers": 1},
       "train": {"weight_decay": 0.1, "scaler": {"init_scale": 4}}, "model": {"initial_weights": ""}})");
   json["train"]["precision"] = precision;
   return json;
