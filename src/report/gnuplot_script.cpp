@@ -110,7 +110,7 @@ std::string shared_legend(const Chart& chart, FigureSize figure) {
 class ScriptPanel {
  public:
   ScriptPanel(const Chart& chart, std::string block_prefix, int left, int top, PanelSize size, FigureSize figure,
-        bool own_legend)
+              bool own_legend)
       : chart_(chart),
         prefix_(std::move(block_prefix)),
         left_(left),
@@ -220,8 +220,8 @@ std::string gnuplot_script(const Figure& figure, const std::string& svg, const s
   std::string data, commands = "set multiplot\n";
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
     const int column = static_cast<int>(i) % columns, row = static_cast<int>(i) / columns;
-    const ScriptPanel panel(figure.panels[i], format("p{}", i), column * size.width, legend_band(figure) + row * size.height,
-                      size, total, !figure.shared_legend);
+    const ScriptPanel panel(figure.panels[i], format("p{}", i), column * size.width,
+                            legend_band(figure) + row * size.height, size, total, !figure.shared_legend);
     data += panel.data();
     commands += panel.commands();
   }

@@ -676,7 +676,8 @@ TEST_F(TrainPpo, WhatARunThatGoesOnKeepsIsRefusedWithWhatItHas) {
   EXPECT_EQ(louder.code, 0) << louder.err;
   EXPECT_TRUE(contains(louder.err, "policy.init_noise_std=0.3 does nothing here")) << louder.err;
   EXPECT_TRUE(contains(louder.err, "name=other does nothing here")) << louder.err;
-  const double rate = parse_json(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
+  const double rate =
+      parse_json<nlohmann::json>(lines_of(text_of(latest("kept") / "metrics.jsonl")).back())["train/lr"];
   EXPECT_LT(rate, 1e-3) << "the schedule had the rate of the checkpoint moved on otherwise";
 }
 
