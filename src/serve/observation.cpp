@@ -86,10 +86,17 @@ struct Stacked {
                      remedy.empty() ? "" : ": " + remedy));
 }
 
+/// What the numbers of an array are. Throws Error naming the observation.
+ElementKind kind_of(const policy::Observation& o, const NumpyArray& array) {
+  try {
+    return element_kind(array.dtype);
+  } catch (const Error& error) {
+    throw Error(format("the observation '{}': {}", o.name, error.what()));
+  }
+}
+
 /// How to send a picture of another type or shape; empty where nothing is known.
-std::string picture_remedy(const NumpyArray& array) {
-  const std::vector<std::int64_t>& shape = array.shape;
-  const ElementKind kind = element_kind(array.dtype);
+std::string picture_remedy(const std::vector<std::int64_t>& shape, ElementKind kind) {
   const bool stands = shape.size() == 3 || shape.size() == 4;
   const bool channels_first = stands && shape.back() != 3 && shape[shape.size() - 3] == 3;
   const std::string picture = channels_first ? "numpy.moveaxis(picture, -3, -1)" : "picture";
@@ -99,6 +106,7 @@ std::string picture_remedy(const NumpyArray& array) {
     return format("send {}.astype(numpy.uint8) of one between 0 and 255{}", picture, of);
   if (channels_first) return format("send {} of one{}", picture, of);
   if (shape.size() == 2) return "send numpy.stack([picture] * 3, axis=-1) of a grey one";
+  if (stands && shape.back() == 1) return "send numpy.repeat(picture, 3, axis=-1) of a grey one";
   if (stands && shape.back() == 4) return "send picture[..., :3] of one with transparency";
   return "";
 }
@@ -108,9 +116,9 @@ Stacked read_picture(const policy::Observation& o, const Value& value) {
   if (array == nullptr)
     refuse(o, value, std::get_if<Bytes>(&value.of) ? "send the decoded picture, a NumPy array" : "send a NumPy array");
   const std::vector<std::int64_t>& shape = array->shape;
-  const ElementKind kind = element_kind(array->dtype);
+  const ElementKind kind = kind_of(o, *array);
   if (kind.kind != 'u' || kind.size != 1 || (shape.size() != 3 && shape.size() != 4) || shape.back() != 3)
-    refuse(o, value, picture_remedy(*array));
+    refuse(o, value, picture_remedy(shape, kind));
   Stacked read;
   read.picture = array;
   read.stacked = shape.size() == 4;
@@ -246,6 +254,14 @@ std::int64_t whole_of(const Value* value, std::int64_t otherwise) {
 
 }  // namespace
 
+std::optional<std::uint64_t> read_seed(const Map& message) {
+  const Value* seed = find(message, "seed");
+  if (seed == nullptr || std::holds_alternative<std::monostate>(seed->of)) return std::nullopt;
+  if (const auto* n = std::get_if<std::int64_t>(&seed->of)) return static_cast<std::uint64_t>(*n);
+  if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) return *n;
+  throw Error(format("'seed' is {}, but must be a whole number", describe(*seed)));
+}
+
 Request read_request(const Value& message, const policy::Spec& info, const std::string& instruction) {
   const Map* map = std::get_if<Map>(&message.of);
   COHORT_THROW_UNLESS(map != nullptr, "the message is {}, but must be a map of observations: {}", describe(message),
@@ -255,12 +271,8 @@ Request read_request(const Value& message, const policy::Spec& info, const std::
   request.roboarena = !endpoint.empty();
   COHORT_THROW_UNLESS(endpoint.empty() || endpoint == "infer" || endpoint == "reset",
                       "the message's endpoint is '{}': infer and reset are known", endpoint.substr(0, 60));
-  request.reset = endpoint == "reset" || is_true(find(*map, "reset"));
-  if (const Value* seed = find(*map, "seed")) {
-    if (const auto* n = std::get_if<std::int64_t>(&seed->of)) request.seed = static_cast<std::uint64_t>(*n);
-    if (const auto* n = std::get_if<std::uint64_t>(&seed->of)) request.seed = *n;
-    COHORT_THROW_UNLESS(request.seed, "'seed' is {}, but must be a whole number", describe(*seed));
-  }
+  request.reset = endpoint == "reset" || is_true(find(*map, "reset"), "reset");
+  request.seed = read_seed(*map);
   if (const Value* prompt = find(*map, instruction)) {
     const std::string* text = std::get_if<std::string>(&prompt->of);
     if (info.instructed)
