@@ -12,6 +12,7 @@
 #include "core/files.h"
 #include "core/threads.h"
 #include "data/episode_cache.h"
+#include "data/stored_pictures.h"
 
 namespace cohort::data {
 namespace {
@@ -135,6 +136,7 @@ class RldsEpisode final : public Episode {
   /// Looks at every field. Throws Error at the first that is not sound.
   void check_everything() const {
     for (std::size_t f = 0; f < leaves_.size(); ++f) values(f);
+    check_stored_pictures(*this, fields_);
   }
 
  private:
