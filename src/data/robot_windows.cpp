@@ -25,6 +25,7 @@
 #include "data/names_of_sets.h"
 #include "data/open_episodes.h"
 #include "data/several_episodes.h"
+#include "data/stored_pictures.h"
 #include "data/transforms/call.h"
 #include "data/transforms/filter.h"
 #include "data/transforms/permutation.h"
@@ -328,6 +329,7 @@ struct RobotWindows::Impl {
           for (const std::string& note : normalizer->notes()) log::warning("{}", note);
     if (!settings.instruction.empty()) read_instructions(set, notes);
     if (const std::string line = holds_several(*set.source, set.episodes); !line.empty()) log::warning("{}", line);
+    check_first_pictures(*set.source, set.episodes, set.images, settings.missing_image == "black", threads);
     sets.push_back(std::move(set));
   }
 
@@ -476,7 +478,7 @@ struct RobotWindows::Impl {
     };
     if (stored.bytes.empty()) {
       COHORT_THROW_UNLESS(settings.missing_image == "black",
-                          "{}: there is no image; set missing_image=black to go on with a black one", where());
+                          "{}: there is no image; set data.missing_image=black to go on with a black one", where());
       std::memset(out, 0, static_cast<std::size_t>(pipeline.height() * pipeline.width() * 3));
       return;
     }
@@ -496,7 +498,7 @@ struct RobotWindows::Impl {
           std::swap(decoded.pixels[i], decoded.pixels[i + 2]);
       pipeline.run(decoded, settings.augment, random, camera, out);
     } catch (const Error& e) {
-      throw Error(format("{}: {}", where(), e.what()));
+      throw Error(format("{}: {}{}", where(), e.what(), picture_remedy(stored)));
     }
   }
 

@@ -76,6 +76,15 @@ TEST_F(FlatHdf5, PartsOfTheSameArraysAreEpisodesOfTheirOwn) {
   std::vector<float> one(1);
   source.open(1)->read(ends, 3, 1, one);
   EXPECT_EQ(one[0], 1) << "the step belongs to the episode that it ends, and its flag stays a field";
+  // Compressed chunks of five rows, which several episodes share: unpacked once, and counted.
+  const auto episode = source.open(2);
+  const std::int64_t before = source.bytes_held();
+  for (int again = 0; again < 2; ++again) {
+    std::vector<double> rows(4);
+    episode->read(source.field_index("actions"), 2, 2, rows);
+    EXPECT_EQ(rows, (std::vector<double>{9, -9, 10, -10}));
+  }
+  EXPECT_GE(source.bytes_held(), before + 5 * 2 * 4);
 }
 
 TEST_F(FlatHdf5, WhatDoesNotCutIsSaid) {

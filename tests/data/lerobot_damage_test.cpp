@@ -235,6 +235,53 @@ TEST(LeRobotDamage, AVideoOfAnotherRateIsMatchedByNumberWhereItHasAFrameForEachS
                "steps, to 0.900 s");
 }
 
+TEST(LeRobotDamage, AFrameThatFfmpegPaintsOverIsAnErrorAndSoIsWhatIsMadeFromIt) {
+  SKIP_WITHOUT_LEROBOT();
+  OwnFolder folder;
+  const fs::path video = folder.path() / "whole.mp4", damaged = folder.path() / "damaged.mp4";
+  constexpr int kFrames = 24, kSide = 64;
+  {
+    VideoWriter writer(video, kSide, kSide, 10, {.key_every = 12, .independent_parts = true});
+    std::vector<std::uint8_t> pixels(std::size_t{3} * kSide * kSide);
+    for (int t = 0; t < kFrames; ++t) {
+      for (std::size_t i = 0; i < pixels.size(); ++i)
+        pixels[i] = static_cast<std::uint8_t>(
+            (i / 3 % kSide * (i / 3 / kSide + 1) + std::size_t{9} * static_cast<std::size_t>(t)) % 251);
+      writer.add(pixels);
+    }
+    writer.finish();
+  }
+  // Also over frames that nobody asks for. Bits that decode as others are no fault that FFmpeg could tell.
+  const auto frames = [&](const fs::path& file, std::vector<std::string>& faults) {
+    std::string pixels;
+    for (int t = 0; t < kFrames; t += 3) {
+      try {
+        VideoFrames(0).read(file, 0.1 * t, 0.01, pixels);
+      } catch (const Error& error) {
+        faults.emplace_back(error.what());
+      }
+    }
+  };
+  std::vector<std::string> faults;
+  frames(video, faults);
+  EXPECT_TRUE(faults.empty()) << faults.front();
+  const std::string bytes = read_file(video);
+  for (std::size_t i = 1; i <= 12; ++i) {
+    std::string changed = bytes;
+    const std::size_t at = bytes.size() / 4 + i * bytes.size() / 18;
+    for (std::size_t k = 0; k < 60; ++k)
+      changed[at + k] = static_cast<char>(changed[at + k] ^ static_cast<char>(37 * k + 11 * i + 1));
+    write_file_atomically(damaged, changed);
+    frames(damaged, faults);
+  }
+  const auto has = [&](const char* part) {
+    return std::any_of(faults.begin(), faults.end(),
+                       [&](const std::string& f) { return f.find(part) != std::string::npos; });
+  };
+  EXPECT_TRUE(has("damaged.mp4: the frame at ")) << faults.size();
+  EXPECT_TRUE(has("is made from it: copy the video again"));
+}
+
 TEST(LeRobotDamage, TasksAreReadFromWhicheverListThereIsAndEachHasItsNumber) {
   SKIP_WITHOUT_LEROBOT();
   OwnFolder folder;

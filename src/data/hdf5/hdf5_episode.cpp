@@ -32,7 +32,9 @@ Hdf5Episode::Hdf5Episode(const Hdf5EpisodeDetails& details, std::int64_t number,
       rows_(rows),
       fields_(fields),
       arrays_(fields.size()),
-      known_(fields.size()) {}
+      known_(fields.size()),
+      unpacked_(fields.size()),
+      known_unpacked_(fields.size()) {}
 
 Hdf5Episode::~Hdf5Episode() {
   for (const auto& array : arrays_)
@@ -57,6 +59,25 @@ const Hdf5Array& Hdf5Episode::array_of(std::size_t field) const {
   return *arrays_[field];
 }
 
+const std::string* Hdf5Episode::unpacked(std::size_t field, const Hdf5Array& array) const {
+  constexpr std::int64_t kMostBytes = 16 << 20;
+  const std::int64_t bytes = rows_.count * array.row_bytes();
+  if (array.layout != Hdf5Layout::kChunked || array.filters.empty() || rows_.count + 1 >= array.shape[0] ||
+      bytes > kMostBytes)
+    return nullptr;
+  if (const std::string* known = known_unpacked_[field].load(std::memory_order_acquire)) return known;
+  std::string rows(static_cast<std::size_t>(bytes), '\0'), inflating;
+  read_rows(*file_, array, rows_.first, rows_.count, rows.data(), inflating);  // two threads may do so, one is kept
+  std::unique_lock lock(mutex_);
+  if (!unpacked_[field]) {
+    unpacked_[field] = std::make_unique<const std::string>(std::move(rows));
+    known_unpacked_[field].store(unpacked_[field].get(), std::memory_order_release);
+    lock.unlock();
+    details_.count_bytes(number_, bytes);
+  }
+  return known_unpacked_[field].load(std::memory_order_acquire);
+}
+
 const Hdf5Attributes& Hdf5Episode::all_metadata() const {
   std::unique_lock lock(mutex_);
   if (!metadata_) {
@@ -77,6 +98,8 @@ void Hdf5Episode::read_numbers(std::size_t field, std::int64_t begin, std::int64
   const Hdf5Array& array = array_of(field);
   COHORT_CHECK(out.size() == static_cast<std::size_t>(count * array.row_elements()), "room for {} values, not {}",
                out.size(), count * array.row_elements());
+  if (const std::string* kept = unpacked(field, array))
+    return convert_elements(array.element, kept->data() + begin * array.row_bytes(), out);
   thread_local std::string rows, inflating;
   rows.resize(static_cast<std::size_t>(count * array.row_bytes()));
   read_rows(*file_, array, rows_.first + begin, count, rows.data(), inflating);

@@ -58,6 +58,9 @@ class Hdf5Episode final : public Episode {
  private:
   void check_steps(std::size_t field, std::int64_t begin, std::int64_t count) const;
   const Hdf5Array& array_of(std::size_t field) const;
+  /// The rows of a part of a compressed array, unpacked once for all its windows: the chunks hold other episodes' rows, too.
+  /// Null for other arrays, and for more than 16 MiB.
+  const std::string* unpacked(std::size_t field, const Hdf5Array& array) const;
   const Hdf5Attributes& all_metadata() const;
   template <class T>
   void read_numbers(std::size_t field, std::int64_t begin, std::int64_t count, std::span<T> out) const;
@@ -72,6 +75,8 @@ class Hdf5Episode final : public Episode {
   mutable std::vector<std::shared_ptr<const Hdf5Array>> arrays_;
   mutable std::vector<std::atomic<const Hdf5Array*>> known_;  // the same, to be found without the lock
   mutable std::optional<Hdf5Attributes> metadata_;
+  mutable std::vector<std::unique_ptr<const std::string>> unpacked_;
+  mutable std::vector<std::atomic<const std::string*>> known_unpacked_;  // likewise
 };
 
 }  // namespace cohort::data

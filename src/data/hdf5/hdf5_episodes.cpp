@@ -20,6 +20,7 @@
 #include "data/hdf5/hdf5_episode.h"
 #include "data/hdf5/metadata.h"
 #include "data/local_path.h"
+#include "data/stored_pictures.h"
 #include "formats/crc32c.h"
 
 namespace cohort::data {
@@ -364,6 +365,7 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
           const Place& place = episodes[static_cast<std::size_t>(e)];
           try {
             check_episode(place);
+            check_pictures(e);
           } catch (const Error& error) {
             const std::string what = error.what();
             return what.starts_with(files[place.file].path.string()) ? what : location(place) + ": " + what;
@@ -389,6 +391,16 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
       const Hdf5Array array = find_field_array(file, place.group, location(place), place.of, field);
       check_rows(*mapping, array, place.first, place.steps, scratch);
       release_pages(*mapping, array, place.first, place.steps);
+    }
+  }
+
+  /// Those that are stored compressed.
+  void check_pictures(std::int64_t e) const {
+    std::shared_ptr<const Hdf5Episode> episode;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      if (fields[f].kind != StepKind::kImage || fields[f].shape[0] >= 0) continue;
+      if (!episode) episode = make(e);
+      for (std::int64_t step = 0; step < episode->steps(); ++step) check_stored_picture(*episode, fields[f], f, step);
     }
   }
 

@@ -16,6 +16,7 @@
 #include "data/episode_notes.h"
 #include "data/lerobot/lerobot_episode.h"
 #include "data/local_path.h"
+#include "data/stored_pictures.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -58,6 +59,37 @@ class OpenTables {
 
   std::mutex mutex_;
   std::list<std::pair<std::size_t, std::shared_ptr<const ParquetFile>>> recent_;
+};
+
+/// A set is opened more than once: to look at it, for training, for validation.
+void warn_once(const std::string& line) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(line).second) log::warning("{}", line);
+}
+
+/// Tables that lack pictures, by the statistics that they hold themselves: no picture is read.
+class MissingPictures {
+ public:
+  /// Of one table. May be called from several threads.
+  void count(const LeRobotInfo& known, std::size_t file, const ParquetFile& table) {
+    for (const LeRobotFeature& feature : known.features) {
+      if (feature.dtype != "image") continue;
+      const auto column = find_column(table, feature.name, "bytes");
+      const std::int64_t nulls = column ? table.nulls(*column) : 0;
+      if (nulls <= 0) continue;
+      const std::lock_guard lock(mutex_);
+      const auto [first, is_new] = found_.try_emplace(feature.name, file, nulls);
+      if (!is_new && file < first->second.first) first->second = {file, nulls};
+    }
+  }
+  /// By the feature's name the first such table, and how many it lacks.
+  const std::map<std::string, std::pair<std::size_t, std::int64_t>>& found() const { return found_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::pair<std::size_t, std::int64_t>> found_;
 };
 
 }  // namespace
@@ -155,12 +187,26 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
           name, moved, known.episodes.size());
   }
 
+  /// ", the first in episode 4, step 3".
+  std::string first_without_picture(std::size_t file, const std::string& feature) const {
+    const auto opened = table(file);
+    const auto column = find_column(*opened, feature, "bytes");
+    std::string bytes;
+    for (const LeRobotEpisodeInfo* episode : episodes)
+      for (std::int64_t step = 0; column && episode->file == file && step < episode->steps; ++step) {
+        opened->read(*column, episode->first_row + step, 1, std::span(&bytes, 1));
+        if (bytes.empty()) return format(", the first in episode {}, step {}", episode->number, step);
+      }
+    return "";
+  }
+
   /// Every table has the rows that meta/ says, every video is there.
   void check_files() const {
     std::vector<std::int64_t> rows(known.data_files.size(), 0);
     for (const LeRobotEpisodeInfo& episode : known.episodes) rows[episode.file] += episode.steps;
     const auto [used, shown] = used_files();
     const std::vector<std::size_t> numbers(used.begin(), used.end());
+    MissingPictures lacking;
     std::set<std::size_t> unplaced;  // tables of episodes that are where meta/ says, and nowhere else
     for (const LeRobotEpisodeInfo* episode : episodes)
       if (!placed.contains(episode->number)) unplaced.insert(episode->file);
@@ -181,7 +227,15 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
                           "{} has {} rows, but meta/ lists episodes of {} steps in it: copy both again, or {} to go on "
                           "with the episodes that are whole",
                           known.data_files[file].string(), opened->rows(), rows[file], kSkipDamaged);
+      lacking.count(known, file, *opened);
     });
+    for (const auto& [feature, found] : lacking.found()) {
+      const auto [file, count] = found;
+      warn_once(
+          format("{}: {} of its {} steps have no picture {}{}: a training with this camera ends there, unless "
+                 "data.missing_image=black is set",
+                 known.data_files[file].string(), count, rows[file], feature, first_without_picture(file, feature)));
+    }
     for (const std::size_t file : shown) {
       std::error_code error;
       COHORT_THROW_UNLESS(fs::is_regular_file(known.video_files[file], error),
@@ -357,12 +411,12 @@ struct LeRobotEpisodes::Impl final : LeRobotDetails {
   void check_episode(std::int64_t e) const {
     const LeRobotEpisode episode(*this, e, *episodes[static_cast<std::size_t>(e)]);
     episode.check_columns();
-    std::string scratch;
     for (std::size_t f = 0; f < fields.size(); ++f) {
       if (fields[f].kind != StepKind::kImage) continue;
       const std::int64_t stride =
           field_places[f].place == LeRobotField::Place::kVideo ? std::max<std::int64_t>(1, episode.steps() - 1) : 1;
-      for (std::int64_t step = 0; step < episode.steps(); step += stride) episode.image(f, step, scratch);
+      for (std::int64_t step = 0; step < episode.steps(); step += stride)
+        check_stored_picture(episode, fields[f], f, step);
     }
   }
 

@@ -49,6 +49,8 @@ class ParquetFile {
                     std::span<std::int64_t> out) const = 0;
   /// One value of kBytes per row; empty where a row has none.
   virtual void read(std::size_t column, std::int64_t begin, std::int64_t count, std::span<std::string> out) const = 0;
+  /// Values that the column lacks, as the file's own statistics count them; -1 where it has none.
+  virtual std::int64_t nulls(std::size_t column) const = 0;
   /// All rows of a column of lists of kBytes.
   virtual std::vector<std::vector<std::string>> read_lists(std::size_t column) const = 0;
 };
@@ -70,6 +72,6 @@ struct ParquetPlugin {
   std::unique_ptr<ParquetWriter> (*create)(const std::string& path, const std::vector<ParquetNewColumn>& columns,
                                            const ParquetNotes& notes);
 };
-inline constexpr int kParquetPluginVersion = 2;
+inline constexpr int kParquetPluginVersion = 3;
 
 }  // namespace cohort::data

@@ -13,6 +13,7 @@
 #include <parquet/metadata.h>
 #include <parquet/properties.h>
 #include <parquet/schema.h>
+#include <parquet/statistics.h>
 #include <parquet/types.h>
 
 #include "core/error.h"
@@ -115,6 +116,18 @@ class ArrowParquetFile final : public ParquetFile {
           text.clear();
       }
     });
+  }
+
+  std::int64_t nulls(std::size_t column) const override {
+    std::int64_t count = 0;
+    guard("the statistics of the column " + columns_[column].name + " are damaged: ", [&] {
+      for (int g = 0; g < meta_->num_row_groups() && count >= 0; ++g) {
+        const auto chunk = meta_->RowGroup(g)->ColumnChunk(static_cast<int>(column));
+        const auto statistics = chunk->is_stats_set() ? chunk->statistics() : nullptr;
+        count = statistics && statistics->HasNullCount() ? count + statistics->null_count() : -1;
+      }
+    });
+    return count;
   }
 
   std::vector<std::vector<std::string>> read_lists(std::size_t column) const override {

@@ -106,6 +106,8 @@ class VideoDecoder {
 
   VideoFrame read(double seconds, double tolerance, std::string& rgb) {
     if (!(has_frame_ && std::abs(time_ - seconds) <= tolerance)) go_to(seconds, tolerance);
+    COHORT_THROW_UNLESS(!std::isfinite(painted_), "{}: the frame at {:.3f} s is damaged{}: copy the video again", path_,
+                        painted_, painted_ == time_ ? "" : format(", and that at {:.3f} s is made from it", time_));
     to_rgb(rgb);
     return {.height = frame_->height, .width = frame_->width, .time = time_};
   }
@@ -163,6 +165,7 @@ class VideoDecoder {
       ++seeks_;
       sent_ = std::numeric_limits<std::int64_t>::min();
       ended_ = has_frame_ = false;
+      painted_ = kNever;
       if ((next() && time_ <= late) || target == begin) return;
     }
   }
@@ -175,6 +178,8 @@ class VideoDecoder {
         const std::int64_t pts = frame_->pts != AV_NOPTS_VALUE ? frame_->pts : frame_->best_effort_timestamp;
         if (pts == AV_NOPTS_VALUE) continue;
         time_ = static_cast<double>(pts) * tick_;
+        if (frame_->pict_type == AV_PICTURE_TYPE_I) painted_ = kNever;
+        if (frame_->decode_error_flags != 0 && !std::isfinite(painted_)) painted_ = time_;
         return has_frame_ = true;
       }
       if (code == AVERROR_EOF) return false;
@@ -250,6 +255,9 @@ class VideoDecoder {
   std::int64_t sent_ = std::numeric_limits<std::int64_t>::min();  // decoding time of the packet that was sent last
   std::int64_t seeks_ = 0;
   bool has_frame_ = false, ended_ = false;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  double painted_ =
+      kNever;  // s, the first frame since a key frame in which FFmpeg painted over what it could not decode
 };
 
 }  // namespace

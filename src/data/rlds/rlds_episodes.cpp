@@ -13,6 +13,7 @@
 #include "core/json_text.h"
 #include "core/threads.h"
 #include "data/episode_cache.h"
+#include "data/stored_pictures.h"
 
 namespace cohort::data {
 namespace {
@@ -136,6 +137,7 @@ class RldsEpisode final : public Episode {
   /// Looks at every field. Throws Error at the first that is not sound.
   void check_everything() const {
     for (std::size_t f = 0; f < leaves_.size(); ++f) values(f);
+    check_stored_pictures(*this, fields_);
   }
 
  private:
