@@ -122,7 +122,7 @@ TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
   refused(good, "front", {NumpyArray{"<U1", {1}, "a\0\0\0"}},
           {"'observation/front_image': an array has the dtype '<U1'"});
   refused(good, "state", {NumpyArray{">f4", {3}, std::string(12, '\0')}}, {"'observation/state': ", "astype('<f4')"});
-  refused({{"observation", {good}}}, "", {}, {"'observation' is a map of 'state', 'grip'", "beside it, not in it"});
+  refused({{"observation", {good}}}, "", {}, {"lies in the map 'observation'", "as 'observation/state'"});
 }
 
 TEST(ServedObservation, WhatThePolicyDoesNotSeeMayBeAnything) {
