@@ -106,8 +106,9 @@ endfunction()
 #             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL] [ONE_THREAD] [SHARDS number])
 #
 # One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also
-# run under the sanitizers. With COHORT_TEST_SHARDS ctest runs these in SHARDS processes (1). SERIAL: the test starts processes of its own that use all cores, or measures memory. ONE_THREAD: it starts
-# no thread (or one that it waits for at once), and the thread sanitizer has nothing to see.
+# run under the sanitizers. With COHORT_TEST_SHARDS ctest runs these in SHARDS processes (1). Those with the longest TIMEOUT
+# start first, for what starts last is waited for. SERIAL: the test starts processes of its own that use all cores, or measures
+# memory. ONE_THREAD: it starts no thread (or one that it waits for at once), and the thread sanitizer has nothing to see.
 function(cohort_test name)
   cmake_parse_arguments(T "TORCH;SERIAL;ONE_THREAD" "TIMEOUT;PREFIX;SHARDS" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_TORCH AND NOT COHORT_TORCH_FOUND)
@@ -150,7 +151,7 @@ function(cohort_test name)
     return()
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300 TEST_LIST ${name}_cases TEST_PREFIX "${T_PREFIX}"
-                       PROPERTIES TIMEOUT ${T_TIMEOUT} RUN_SERIAL ${serial})
+                       PROPERTIES TIMEOUT ${T_TIMEOUT} COST ${T_TIMEOUT} RUN_SERIAL ${serial})
   # Properties that are lists do not survive gtest_discover_tests (only their first item arrives), so they are set afterwards.
   set(properties_file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
   file(WRITE ${properties_file} "foreach(case IN LISTS ${name}_cases)
@@ -171,8 +172,7 @@ function(cohort_test_shards name prefix shards environment)
   math(EXPR last "${shards} - 1")
   foreach(shard RANGE ${last})
     add_test(NAME ${prefix}${name}.${shard} COMMAND ${name})
-    # Long ones first, for the last ones are waited for.
-    set_tests_properties(${prefix}${name}.${shard} PROPERTIES LABELS unit TIMEOUT 1800 COST ${shards} ENVIRONMENT
+    set_tests_properties(${prefix}${name}.${shard} PROPERTIES LABELS unit TIMEOUT 1800 COST 700 ENVIRONMENT
       "${environment};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/cases/${prefix}${name}.${shard}.xml")
   endforeach()
 endfunction()
