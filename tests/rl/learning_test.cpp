@@ -6,6 +6,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/format.h"
 #include "rl/acting_ppo.h"
 #include "rl/presets.h"
 #include "rl/runner.h"
@@ -53,14 +54,16 @@ struct PresetTraining {
   std::unique_ptr<PpoRunner> runner;
 };
 
+/// Of the long trainings a day has one. Empty, or why the day does not have the one of this number.
+std::string left_out(std::uint64_t number) {
+  const std::uint64_t today = test::today();
+  return today % 3 == number ? "" : format("a day has one of three: COHORT_TEST_DAY={} has this one", number);
+}
+
 // Processors round differently, and with it a seed's training is another: the presets were tried with many seeds on the
 // products of both libraries (bench/results/2026-11-28-first-run/). Of swing-up's seeds 1 to 10 one stays below, at 0.93
 // of the expert's return (2026-11-29): three of them do not.
-// A day has one of both tasks.
-TEST(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
-  const std::uint64_t today = test::today();
-  const std::string name = today % 2 ? "cartpole-swingup" : "cartpole-balance";
-  SCOPED_TRACE("again with COHORT_TEST_DAY=" + std::to_string(today));
+void reaches_nineteen_twentieths_of_the_experts_return(const std::string& name) {
   const double expert = mean_return(name, nullptr);
   double learnt = 0;
   for (std::uint64_t seed = 1; seed <= 3 && learnt <= 0.95 * expert; ++seed) {
@@ -75,7 +78,19 @@ TEST(CartpoleLearning, ReachesNineteenTwentiethsOfTheExpertsReturn) {
   }
   EXPECT_GT(learnt, 0.95 * expert);
 }
-TEST(CartpoleWithoutVelocities, IsBalancedWithMemoryOnly) {
+
+TEST(CartpoleLearning, BalanceReachesNineteenTwentiethsOfTheExpertsReturn) {
+  if (const std::string why = left_out(0); !why.empty()) GTEST_SKIP() << why;
+  reaches_nineteen_twentieths_of_the_experts_return("cartpole-balance");
+}
+
+TEST(CartpoleLearning, SwingUpReachesNineteenTwentiethsOfTheExpertsReturn) {
+  if (const std::string why = left_out(1); !why.empty()) GTEST_SKIP() << why;
+  reaches_nineteen_twentieths_of_the_experts_return("cartpole-swingup");
+}
+
+TEST(CartpoleLearning, WithoutVelocitiesItIsBalancedWithMemoryOnly) {
+  if (const std::string why = left_out(2); !why.empty()) GTEST_SKIP() << why;
   const double expert = mean_return("cartpole-balance", nullptr);
   double learnt[2];
   for (const bool remembers : {false, true}) {
