@@ -13,6 +13,7 @@ namespace {
 
 using config::Json;
 
+// What is learnt does not depend on these. A dot at the end: a whole section.
 constexpr std::array<std::string_view, 14> kBeside{
     "job",      "dist.",          "resume",      "backend",   "devices",      "threads",
     "charts",   "rank_status",    "tensorboard", "init_from", "task_library", "tensorboard_charts",
@@ -59,10 +60,6 @@ void compare(const Json& before, const Json& now, const std::string& section, st
 }
 
 }  // namespace
-
-std::span<const std::string_view> settings_beside_learning() {
-  return kBeside;
-}
 
 std::vector<ChangedSetting> changed_settings(const Json& checkpoint, const Json& now,
                                              std::span<const std::string_view> free) {

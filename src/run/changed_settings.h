@@ -15,12 +15,9 @@ struct ChangedSetting {
   std::string before, now;  ///< as they are written on the command line
 };
 
-/// Settings of every run on which what is learnt does not depend: where, how long, how it is shown and kept. With a dot at
-/// the end: a whole section.
-std::span<const std::string_view> settings_beside_learning();
-
-/// The settings that differ, but for those of settings_beside_learning(), of `free` (written likewise), and what only a
-/// beginning reads (say_what_only_a_beginning_reads). A path that only one of both has is left out.
+/// The settings that differ, but for those of every run that say where, how long, how it is shown and kept, those of `free`
+/// (a dot at the end: a whole section), and what only a beginning reads (say_what_only_a_beginning_reads). A path that only
+/// one of both has is left out.
 std::vector<ChangedSetting> changed_settings(const config::Json& checkpoint, const config::Json& now,
                                              std::span<const std::string_view> free);
 

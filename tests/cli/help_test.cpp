@@ -93,6 +93,15 @@ TEST(NextCommand, OfATrainingOnATablePredictsWithIt) {
 
 TEST(NextCommand, LeadsFromARecordingToATrainingAndFromAnEvaluationToItsVideos) {
   const TemporaryFolder folder;
+  const auto trained = [&](const std::string& command) {
+    Outcome outcome = run(
+        {"/bin/sh", "-c",
+         command + " train.steps=1 train.batch_size=4 model.diffusion.unet.down_dims=32,64 charts=false output_dir=" +
+             (folder.path() / "runs").string()},
+        Training::variables());
+    EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
+    return outcome;
+  };
   for (const char* format : {"rlds", "hdf5"}) {
     const Outcome collected = run({cohort_path(), "collect", "reach", "--episodes", "2", "--name", "arm", "--keep",
                                    "all", "--format", format, "--out", (folder.path() / format).string()});
@@ -100,27 +109,17 @@ TEST(NextCommand, LeadsFromARecordingToATrainingAndFromAnEvaluationToItsVideos) 
     ASSERT_EQ(collected.code, 0) << collected.err;
     const std::string command = command_behind(collected.out, "next, a policy that learns from them:\n");
     ASSERT_TRUE(contains(command, " train policy data.paths=")) << collected.out;
-    const Outcome trained = run(
-        {"/bin/sh", "-c",
-         command + " train.steps=1 train.batch_size=4 model.diffusion.unet.down_dims=32,64 charts=false output_dir=" +
-             (folder.path() / "runs").string()},
-        Training::variables());
-    EXPECT_EQ(trained.code, 0) << command << "\n" << trained.err;
+    trained(command);
   }
   // A LeRobot set's state is without what no robot measures, where the cube lies: without cameras it must be seen.
   const Outcome collected = run({cohort_path(), "collect", "pick-and-place", "--episodes", "1", "--keep", "all",
                                  "--max-steps", "20", "--format", "lerobot", "--out", (folder.path() / "l").string()});
   if (collected.code == 0) {
     const std::string command = command_behind(collected.out, "next, a policy that learns from them:\n");
-    const Outcome trained = run(
-        {"/bin/sh", "-c",
-         command + " train.steps=1 train.batch_size=4 model.diffusion.unet.down_dims=32,64 charts=false output_dir=" +
-             (folder.path() / "runs").string()},
-        Training::variables());
-    EXPECT_EQ(trained.code, 0) << command << "\n" << trained.err;
-    EXPECT_TRUE(contains(trained.err, "data.proprio=[observation.state, ") &&
-                contains(trained.err, "observation.cube_pos"))
-        << trained.err;
+    const Outcome learnt = trained(command);
+    EXPECT_TRUE(contains(learnt.err, "data.proprio=[observation.state, ") &&
+                contains(learnt.err, "observation.cube_pos"))
+        << learnt.err;
   } else {
     EXPECT_TRUE(contains(collected.err, "this build")) << collected.err;  // without Parquet
   }
