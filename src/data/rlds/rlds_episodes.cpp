@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -123,13 +124,17 @@ class RldsEpisode final : public Episode {
 
   /// Memory that it keeps or will: its index, and the record's pages that it maps.
   std::int64_t bytes() const {
-    std::size_t total = sizeof(*this) + records_.payload(index_).size() +
-                        example_.entries().capacity() * sizeof(Example::Entry) +
-                        values_.size() * (sizeof(LeafValues) + sizeof(std::atomic<bool>));
-    for (const StepLeaf& leaf : leaves_)
+    return bytes(records_.payload(index_).size(), example_.entries().capacity(), leaves_, steps_);
+  }
+  /// The same of an episode whose record has so many bytes and entries.
+  static std::int64_t bytes(std::size_t record, std::size_t entries, const std::vector<StepLeaf>& leaves,
+                            std::int64_t steps) {
+    std::size_t total = sizeof(RldsEpisode) + record + entries * sizeof(Example::Entry) +
+                        leaves.size() * (sizeof(LeafValues) + sizeof(std::atomic<bool>));
+    for (const StepLeaf& leaf : leaves)
       if (is_late(leaf)) {
         const std::int64_t each = leaf.leaf.dtype == "string" ? std::max<std::int64_t>(1, leaf.elements) : 1;
-        total += static_cast<std::size_t>(steps_ * each) * sizeof(std::string_view);
+        total += static_cast<std::size_t>(steps * each) * sizeof(std::string_view);
       }
     return static_cast<std::int64_t>(total);
   }
@@ -474,7 +479,11 @@ std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
 }
 
 std::int64_t RldsEpisodes::bytes_when_open(std::int64_t episode, std::span<const std::size_t>) const {
-  return static_cast<std::int64_t>(impl_->records.length(impl_->episodes[static_cast<std::size_t>(episode)]));
+  const auto e = static_cast<std::size_t>(episode);
+  // What std::vector keeps for the entries that the schema names.
+  const std::size_t entries = std::bit_ceil(impl_->leaves.size() + impl_->metadata.size());
+  return RldsEpisode::bytes(static_cast<std::size_t>(impl_->records.length(impl_->episodes[e])), entries, impl_->leaves,
+                            impl_->steps[e]);
 }
 
 std::uint64_t RldsEpisodes::content_hash() const {

@@ -126,7 +126,7 @@ class RldsEpisodes final : public EpisodeSource {
   const std::vector<std::string>& metadata_names() const override;
   std::int64_t steps(std::int64_t episode) const override;
   std::shared_ptr<const Episode> open(std::int64_t episode) const override;
-  /// The record: its pages come in whichever of its fields are read.
+  /// The record, whose pages come in whichever of its fields are read, and its index.
   std::int64_t bytes_when_open(std::int64_t episode, std::span<const std::size_t> fields) const override;
   /// The tf.train.Example as it is stored, in the mapping. Throws Error where its bytes do not have their checksum.
   std::string_view record(std::int64_t episode) const;
