@@ -268,6 +268,20 @@ void say_what_was_found(const Table& table, const CsvLayout& layout, const CsvSe
                  policy == MissingPolicy::kForwardFill ? "replaced by the value above" : "kept as NaN");
 }
 
+/// Throws Error where no row is left. dropped: rows, among others for this column's missing value.
+void refuse_no_rows(const std::string& source, const CsvLayout& layout, const CsvSettings& settings,
+                    const CsvReport& found, const std::vector<std::int64_t>& dropped) {
+  if (found.rows > 0) return;
+  std::vector<std::string> empty;
+  for (std::size_t c = 0; c < dropped.size(); ++c)
+    if (dropped[c] == found.dropped_rows) empty.push_back(layout.columns[c].name);
+  throw Error(format(
+      "{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}", source, found.dropped_rows,
+      empty.empty() ? "leave columns out with data.csv.skip_columns, or set data.csv.missing=forward_fill"
+                    : "leave out what has no value in any row with " +
+                          longer_list("data.csv.skip_columns", settings.skip_columns, empty)));
+}
+
 Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report) {
   check_choices(settings);
   const MissingPolicy policy = parse_missing_policy(settings.missing);
@@ -298,17 +312,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
   }
   for (const std::int64_t count : missing) found.missing_values += count;
   if (report != nullptr) *report = found;
-  if (found.rows == 0) {
-    std::vector<std::string> empty;
-    for (std::size_t c = 0; c < dropped.size(); ++c)
-      if (dropped[c] == found.dropped_rows) empty.push_back(layout.columns[c].name);
-    throw Error(format("{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}",
-                       source.name(), found.dropped_rows,
-                       empty.empty()
-                           ? "leave columns out with data.csv.skip_columns, or set data.csv.missing=forward_fill"
-                           : "leave out what has no value in any row with " +
-                                 longer_list("data.csv.skip_columns", settings.skip_columns, empty)));
-  }
+  refuse_no_rows(source.name(), layout, settings, found, dropped);
   // Lines without a record have left gaps between the pieces' rows.
   ColumnStore wider(layout, settings, own ? found.rows : 0);
   ColumnStore& final = own ? wider : columns;
