@@ -6,6 +6,7 @@
 #include "cli/subcommand.h"
 #include "cohort_version.h"
 #include "core/config.h"
+#include "core/home_path.h"
 
 namespace cohort::cli {
 namespace {
@@ -24,6 +25,8 @@ std::string usage() {
 
 int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
+  // Shells leave ~/ as it is behind the = of a flag and of a setting.
+  for (std::string& word : words) word = word_with_home(word);
   // `cohort help train informer` is `cohort train informer --help`.
   if (words.size() > 1 && words.front() == "help") {
     words.erase(words.begin());

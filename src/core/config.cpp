@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/files.h"
+#include "core/home_path.h"
 #include "core/json_text.h"
 #include "core/settings_file.h"
 #include "core/unknown_setting.h"
@@ -123,7 +124,7 @@ T read_value(const Json& value) {
     return value.get<double>();
   } else {
     COHORT_THROW_UNLESS(value.is_string(), "expected text");
-    return utf8_to_bytes(value.get_ref<const std::string&>());
+    return with_home(utf8_to_bytes(value.get_ref<const std::string&>()));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "data/format.h"
 #include "data/kept_steps.h"
 #include "data/local_path.h"
+#include "data/other_formats.h"
 
 namespace cohort::data {
 namespace fs = std::filesystem;
@@ -19,6 +20,7 @@ const DataFormat& format_at(const fs::path& path) {
   for (const DataFormat& known : formats())
     if ((best == nullptr || known.precedence > best->precedence) && known.probe(path)) best = &known;
   if (best != nullptr) return *best;
+  if (const std::string other = other_format(path); !other.empty()) throw Error(other);
   std::vector<const DataFormat*> near;
   for (const DataFormat& known : formats()) near.push_back(&known);
   std::stable_sort(near.begin(), near.end(),

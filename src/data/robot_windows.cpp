@@ -328,7 +328,8 @@ struct RobotWindows::Impl {
         if (normalizer != nullptr)
           for (const std::string& note : normalizer->notes()) log::warning("{}", note);
     if (!settings.instruction.empty()) read_instructions(set, notes);
-    if (const std::string line = holds_several(*set.source, set.episodes); !line.empty()) log::warning("{}", line);
+    if (const std::string line = holds_several(*set.source, set.episodes, settings.step_filter.empty()); !line.empty())
+      log::warning("{}", line);
     check_first_pictures(*set.source, set.episodes, set.images, settings.missing_image == "black", threads);
     sets.push_back(std::move(set));
   }

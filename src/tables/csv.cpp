@@ -15,6 +15,7 @@
 #include "core/threads.h"
 #include "data/sentinels.h"
 #include "tables/csv_chunks.h"
+#include "tables/csv_field.h"
 #include "tables/csv_layout.h"
 #include "tables/csv_records.h"
 #include "tables/csv_source.h"
@@ -156,7 +157,8 @@ bool counts_rows(const Column& column, bool is_named, std::int64_t dropped_rows)
 }
 
 /// A row number that a data frame wrote would be learnt from, or even be predicted.
-void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvReport& found) {
+void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvSettings& settings,
+                      const CsvReport& found) {
   for (const CsvColumn& column : layout.columns) {
     const Column* values = table.find(column.name);
     if (values == nullptr || column.use != FieldUse::kNumber ||
@@ -166,12 +168,12 @@ void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvRepo
         "{}: column '{}'{} only counts the rows, from {} to {}; if it is a row number and no measurement, leave it out "
         "with {}",
         table.name(), column.name, column.is_named ? "" : ", which has no name in the file,", values->at(0),
-        values->at(values->size() - 1), column_setting("data.csv.skip_columns", {column.name}));
+        values->at(values->size() - 1), longer_list("data.csv.skip_columns", settings.skip_columns, {column.name}));
   }
 }
 
 /// A number that stands for a missing value would be learnt from, and would set its column's scale.
-void warn_of_sentinels(const Table& table, MissingPolicy policy) {
+void warn_of_sentinels(const Table& table, const CsvSettings& settings, MissingPolicy policy) {
   struct Place {
     std::string column;
     data::Sentinel found;
@@ -196,7 +198,7 @@ void warn_of_sentinels(const Table& table, MissingPolicy policy) {
         "missing "
         "value, say so with {}{}",
         table.name(), column, number, found.count, table.rows(), found.low, found.high, others,
-        column_setting("data.csv.missing_values", {number}),
+        longer_list("data.csv.missing_values", settings.missing_values, {number}),
         chosen ? "" : " and data.csv.missing=forward_fill (the value above) or drop_row");
   }
 }
@@ -240,23 +242,44 @@ std::vector<ParsedChunk> parse_chunks(const CsvSource& source, const CsvSettings
   return chunks;
 }
 
-void say_what_was_found(const Table& table, const CsvLayout& layout, MissingPolicy policy, const CsvReport& found) {
+void say_what_was_found(const Table& table, const CsvLayout& layout, const CsvSettings& settings, MissingPolicy policy,
+                        const CsvReport& found) {
   for (std::size_t c = 0; c < layout.columns.size(); ++c)
     if (layout.columns[c].use == FieldUse::kEmpty)
       log::info("{}: field {} has no name and is empty in every row; it is left out", table.name(), c + 1);
     else if (layout.columns[c].use == FieldUse::kTime)
       log::info("{}: the columns '{}' and '{}' are read as one date", table.name(), layout.columns[c - 1].name,
                 layout.columns[c].name);
-  warn_of_counters(table, layout, found);
-  warn_of_sentinels(table, policy);
+  warn_of_counters(table, layout, settings, found);
+  warn_of_sentinels(table, settings, policy);
   if (!layout.has_header)
     log::info("{}: no header; the columns are called column_0 to column_{}", table.name(), layout.columns.size() - 1);
+  if (found.skipped_rows > 0)
+    log::warning(
+        "{}: data.csv.skip_lines leaves out {} line(s) that look like rows, the first one line {}; "
+        "data.csv.skip_lines=[] "
+        "reads them",
+        table.name(), found.skipped_rows, found.first_skipped_row);
   if (found.dropped_rows > 0)
     log::warning("{}: dropped {} of {} rows with missing values, the first one in line {}", table.name(),
                  found.dropped_rows, found.rows + found.dropped_rows, found.first_dropped_line);
   if (found.missing_values > 0)
     log::warning("{}: {} missing values {}", table.name(), found.missing_values,
                  policy == MissingPolicy::kForwardFill ? "replaced by the value above" : "kept as NaN");
+}
+
+/// Throws Error where no row is left. dropped: rows, among others for this column's missing value.
+void refuse_no_rows(const std::string& source, const CsvLayout& layout, const CsvSettings& settings,
+                    const CsvReport& found, const std::vector<std::int64_t>& dropped) {
+  if (found.rows > 0) return;
+  std::vector<std::string> empty;
+  for (std::size_t c = 0; c < dropped.size(); ++c)
+    if (dropped[c] == found.dropped_rows) empty.push_back(layout.columns[c].name);
+  throw Error(format(
+      "{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}", source, found.dropped_rows,
+      empty.empty() ? "leave columns out with data.csv.skip_columns, or set data.csv.missing=forward_fill"
+                    : "leave out what has no value in any row with " +
+                          longer_list("data.csv.skip_columns", settings.skip_columns, empty)));
 }
 
 Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report) {
@@ -279,6 +302,8 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
     found.rows += result.rows;
     found.dropped_rows += result.dropped_rows;
     if (found.first_dropped_line == 0) found.first_dropped_line = result.first_dropped_line;
+    found.skipped_rows += result.skipped_rows;
+    if (found.first_skipped_row == 0) found.first_skipped_row = result.first_skipped_row;
     if (first_row_line == 0) first_row_line = result.first_row_line;
     for (std::size_t c = 0; c < missing.size(); ++c) {
       missing[c] += result.missing[c];
@@ -287,17 +312,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
   }
   for (const std::int64_t count : missing) found.missing_values += count;
   if (report != nullptr) *report = found;
-  if (found.rows == 0) {
-    std::vector<std::string> empty;
-    for (std::size_t c = 0; c < dropped.size(); ++c)
-      if (dropped[c] == found.dropped_rows) empty.push_back(layout.columns[c].name);
-    throw Error(
-        format("{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}", source.name(),
-               found.dropped_rows,
-               empty.empty()
-                   ? "leave columns out with data.csv.skip_columns, or set data.csv.missing=forward_fill"
-                   : "leave out what has no value in any row with " + column_setting("data.csv.skip_columns", empty)));
-  }
+  refuse_no_rows(source.name(), layout, settings, found, dropped);
   // Lines without a record have left gaps between the pieces' rows.
   ColumnStore wider(layout, settings, own ? found.rows : 0);
   ColumnStore& final = own ? wider : columns;
@@ -313,9 +328,10 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
           missing[c] == 0 || final.fill_forward(c),
           "{}: line {}, column '{}': the value is missing, and there is none above it for forward_fill; {}",
           source.name(), first_row_line, layout.columns[c].name,
-          missing[c] == found.rows ? "no row has one: leave the column out with " +
-                                         column_setting("data.csv.skip_columns", {layout.columns[c].name})
-                                   : "leave such rows out with data.csv.missing=drop_row");
+          missing[c] == found.rows
+              ? "no row has one: leave the column out with " +
+                    longer_list("data.csv.skip_columns", settings.skip_columns, {layout.columns[c].name})
+              : "leave such rows out with data.csv.missing=drop_row");
   }
 
   std::vector<Column> read;
@@ -336,7 +352,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
       read.erase(column);
     }
   }
-  say_what_was_found(table, layout, policy, found);
+  say_what_was_found(table, layout, settings, policy, found);
   return table;
 }
 
@@ -349,6 +365,9 @@ void describe(config::Fields& fields, CsvSettings& s) {
   fields.add_choice("decimal", s.decimal, {".", ","}, "decimal mark of numbers");
   fields.add_choice("thousands", s.thousands, {"none", ".", ",", "space", "apostrophe"},
                     "what sets the thousands of numbers apart, as in 1.234,5");
+  fields.add("units", s.units, "what stands before or behind numbers and is no part of them, e.g. %, kW or $");
+  fields.add("skip_lines", s.skip_lines,
+             "lines that are no rows of the table, such as a title, units or a sum: numbers from 1, e.g. 1-2,402");
   fields.add("comment", s.comment, "a line that starts with this character is skipped; empty = none");
   fields.add("columns", s.columns, "read only these columns, in this order; empty = all");
   fields.add("skip_columns", s.skip_columns, "leave these columns out");
@@ -356,6 +375,9 @@ void describe(config::Fields& fields, CsvSettings& s) {
   fields.add("date_columns", s.date_columns, "columns of dates, beside those that are found by themselves");
   fields.add("detect_dates", s.detect_dates, "a column whose first value is a date holds dates");
   fields.add_choice("date_order", s.date_order, {"ymd", "dmy", "mdy"}, "order of day, month and year in dates");
+  fields.add_choice("date_unit", s.date_unit, {"auto", "s", "ms", "us", "ns", "excel"},
+                    "what numbers in date_columns count: s to ns since 1970, excel: days since 1899-12-30; auto: by "
+                    "their digits");
   fields.add_choice("missing", s.missing, {"error", "drop_row", "forward_fill", "keep"},
                     "what to do with a missing value: stop; leave its row out; take the value above; keep NaN, which "
                     "training refuses");

@@ -8,7 +8,8 @@
 /// - A column without a name that is empty in every row, as separators at the ends of the lines make it, is left out,
 ///   with a line of the log; the header may lack its separator.
 /// - Names of columns are UTF-8; other texts are bytes.
-/// - Numbers are read exactly rounded (number_text.h), with blanks around them.
+/// - Numbers are read exactly rounded (number_text.h), with blanks around them; true and false (True, TRUE) are 1 and 0.
+/// - Lines that are no rows (a title, units below the names, a sum at the end) are left out by their numbers, skip_lines.
 /// - A missing value is an empty field or one of NA N/A n/a #N/A <NA> NaN nan -NaN -nan NULL null None, or a word of
 ///   `missing_values`. Filling with the mean is not offered: the mean of the whole column would leak the test part into
 ///   the training part.
@@ -35,14 +36,18 @@ struct CsvSettings {
   std::string header = "auto";     ///< auto: the first line is one unless all its fields are numbers or dates; yes; no
   std::string decimal = ".";       ///< decimal mark: . or ,
   std::string thousands = "none";  ///< what sets thousands apart: none, ., ,, space or apostrophe
+  std::vector<std::string> units;  ///< what stands before or behind numbers and is no part of them, e.g. %, kW or $
   std::string comment;             ///< one character: a line that starts with it is skipped; empty = none
-  std::vector<std::string> columns;         ///< read only these, in this order; empty = all
-  std::vector<std::string> skip_columns;    ///< leave these out
-  std::vector<std::string> text_columns;    ///< kept as texts; every other column holds numbers or dates
-  std::vector<std::string> date_columns;    ///< dates, beside those found by themselves
-  bool detect_dates = true;                 ///< a column whose first value is a date holds dates
-  std::string date_order = "ymd";           ///< ymd, dmy or mdy
-  std::string missing = "error";            ///< error; drop_row; forward_fill (the value above); keep (NaN)
+  std::vector<std::string> skip_lines;    ///< lines that are no rows, from 1: "2", "1-3"
+  std::vector<std::string> columns;       ///< read only these, in this order; empty = all
+  std::vector<std::string> skip_columns;  ///< leave these out
+  std::vector<std::string> text_columns;  ///< kept as texts; every other column holds numbers or dates
+  std::vector<std::string> date_columns;  ///< dates, beside those found by themselves
+  bool detect_dates = true;               ///< a column whose first value is a date holds dates
+  std::string date_order = "ymd";         ///< ymd, dmy or mdy
+  std::string date_unit =
+      "auto";                     ///< of dates that are numbers: s, ms, us, ns since 1970; excel: days since 1899-12-30
+  std::string missing = "error";  ///< error; drop_row; forward_fill (the value above); keep (NaN)
   std::vector<std::string> missing_values;  ///< further ones, e.g. ? or -9999 (then -9999.0 as well)
   std::string precision = "float64";        ///< of the columns in memory: float64 or float32
   int threads = 0;                          ///< 0: as many as the process has cores
@@ -59,6 +64,8 @@ struct CsvReport {
   bool has_header = true;
   std::int64_t dropped_rows = 0;        ///< by missing = drop_row
   std::int64_t first_dropped_line = 0;  ///< 1 = the file's first line
+  std::int64_t skipped_rows = 0;        ///< lines of skip_lines that could have been read as rows
+  std::int64_t first_skipped_row = 0;   ///< line of the first of them
   std::int64_t missing_values = 0;      ///< filled or kept
 };
 

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/utf8.h"
+#include "tables/csv_front.h"
 #include "tables/grouped_number.h"
 #include "tables/number_text.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::int64_t kFirstSample = 64 << 10;  // bytes
 constexpr std::int64_t kLargestSample = 256 << 20;
-constexpr int kSampleRecords = 100;  // records that decide on separator and dates
+constexpr std::array kSeparators{',', ';', '\t', '|'};  // that are found by themselves
+constexpr int kSampleRecords = 100;                     // records that decide on separator and dates
 
 struct SampleRecord {
   std::vector<std::string> fields;
@@ -33,8 +35,10 @@ struct Sample {
 /// Reads records out of a sample by the rules of csv.h. Slow and simple: csv_records.cpp is the fast one.
 class SampleReader {
  public:
-  SampleReader(const Sample& sample, char separator, char comment, std::int64_t begin, std::int64_t line)
-      : text_(sample.text),
+  SampleReader(const Sample& sample, char separator, char comment, const std::vector<LineRange>& skip_lines,
+               std::int64_t begin, std::int64_t line)
+      : skip_lines_(skip_lines),
+        text_(sample.text),
         whole_(sample.whole),
         separator_(separator),
         comment_(comment),
@@ -93,12 +97,14 @@ class SampleReader {
  private:
   bool skips_line() const {
     std::size_t p = position_;
+    if (holds_line(skip_lines_, line_)) return true;
     if (comment_ != '\0' && text_[p] == comment_) return true;
     while (p < text_.size() && (text_[p] == ' ' || text_[p] == '\t') && text_[p] != separator_) ++p;
     if (p < text_.size() && text_[p] == '\r' && p + 1 < text_.size() && text_[p + 1] == '\n') return true;
     return p < text_.size() ? text_[p] == '\n' : whole_;
   }
 
+  const std::vector<LineRange>& skip_lines_;
   std::string_view text_;
   bool whole_;
   char separator_, comment_;
@@ -129,6 +135,12 @@ void refuse_what_is_no_text(const std::string& name, const Sample& sample) {
   for (const auto& [front, what] : kinds)
     COHORT_THROW_UNLESS(!starts_with(sample.text, front), "{} is no CSV file but {}", name, what);
   const std::size_t zero = sample.text.find('\0');
+  // Every other byte of Western text in UTF-16 is zero.
+  COHORT_THROW_UNLESS(
+      zero > 1 || sample.text.size() < 4 || sample.text[zero + 2] != '\0' || sample.text[zero + 1] == '\0',
+      "{} is no CSV file but text in UTF-16 without a mark of its byte order; write it as UTF-8 first "
+      "(iconv -f UTF-16{} -t UTF-8)",
+      name, zero == 1 ? "LE" : "BE");
   COHORT_THROW_UNLESS(zero == std::string::npos, "{} is no CSV file: byte {} is zero, which no text holds", name, zero);
   COHORT_THROW_UNLESS(sample.text.find('\n') != std::string::npos || sample.text.find('\r') == std::string::npos ||
                           sample.text.find('\r') + 1 == sample.text.size(),
@@ -153,9 +165,9 @@ struct Fit {
   auto key() const { return std::tuple(equal_counts, recognised, fields); }
 };
 
-Fit fit_separator(const Sample& sample, const CsvSettings& settings, char separator, char comment, std::int64_t begin,
-                  std::int64_t line) {
-  SampleReader reader(sample, separator, comment, begin, line);
+Fit fit_separator(const Sample& sample, const CsvSettings& settings, const CsvLayout& layout, char separator,
+                  std::int64_t begin, std::int64_t line) {
+  SampleReader reader(sample, separator, layout.comment, layout.skip_lines, begin, line);
   Fit fit;
   bool equal = true;
   std::size_t recognised = 0, total = 0;
@@ -179,19 +191,37 @@ Fit fit_separator(const Sample& sample, const CsvSettings& settings, char separa
   return fit;
 }
 
-char find_separator(const Sample& sample, const CsvSettings& settings, char comment, std::int64_t begin,
+char find_separator(const Sample& sample, const CsvSettings& settings, const CsvLayout& layout, std::int64_t begin,
                     std::int64_t line) {
   char best = ',';
   Fit best_fit;
-  for (const char candidate : {',', ';', '\t', '|'}) {
+  for (const char candidate : kSeparators) {
     if (settings.decimal.front() == candidate) continue;
-    const Fit fit = fit_separator(sample, settings, candidate, comment, begin, line);
+    const Fit fit = fit_separator(sample, settings, layout, candidate, begin, line);
     if (fit.key() > best_fit.key()) {
       best_fit = fit;
       best = candidate;
     }
   }
   return best;
+}
+
+/// Where the names of the columns stand, if a title stands above them; 0: nothing tells that. A title hides the separator.
+std::int64_t find_names(const Sample& sample, const CsvSettings& settings, const CsvLayout& layout, std::int64_t begin,
+                        std::int64_t line) {
+  std::string candidates(1, layout.separator);
+  std::int64_t first = 0;
+  if (settings.separator == "auto") candidates.append(kSeparators.begin(), kSeparators.end());
+  for (const char candidate : candidates) {
+    constexpr std::size_t kRecords = 20;
+    SampleReader reader(sample, candidate, layout.comment, layout.skip_lines, begin, line);
+    std::vector<FrontRecord> records;
+    for (std::optional<SampleRecord> record; records.size() < kRecords && (record = reader.next());)
+      records.push_back({std::move(record->fields), record->line});
+    // Of two, the one with fewer lines above: decimal commas are no separators.
+    if (const std::int64_t names = line_of_names(records); names > 0 && (first == 0 || names < first)) first = names;
+  }
+  return first;
 }
 
 char parse_separator(const CsvSettings& settings) {
@@ -279,12 +309,15 @@ void choose_uses(const std::string& source, const CsvSettings& settings, const s
     const bool asked_for =
         names(settings.columns, name) || names(settings.text_columns, name) || names(settings.date_columns, name);
     bool empty = true;
-    columns[c].no_value = true;
+    columns[c].no_value = columns[c].no_number = true;
     for (const SampleRecord& record : records) {
       if (c >= record.fields.size()) continue;
       const std::string_view text = trim_blanks(record.fields[c]);
       empty = empty && text.empty();
-      columns[c].no_value = columns[c].no_value && is_missing_text(text, settings.missing_values);
+      const bool missing = is_missing_text(text, settings.missing_values);
+      double ignored = 0;
+      columns[c].no_value = columns[c].no_value && missing;
+      columns[c].no_number = columns[c].no_number && (missing || !parse_field(text, settings, ignored));
     }
     if ((!settings.columns.empty() && !names(settings.columns, name)) || names(settings.skip_columns, name))
       columns[c].use = FieldUse::kSkip;
@@ -308,8 +341,12 @@ void refuse_duplicates(const std::string& source, const CsvLayout& layout) {
     if (is_left_out(i)) continue;
     for (std::size_t j = i + 1; j < layout.columns.size(); ++j)
       COHORT_THROW_UNLESS(layout.columns[j].name != layout.columns[i].name || is_left_out(j),
-                          "{}: the header names the column '{}' twice, as field {} and field {}; rename one", source,
-                          layout.columns[i].name, i + 1, j + 1);
+                          "{}: the header names the column '{}' twice, as field {} and field {}; rename one{}", source,
+                          layout.columns[i].name, i + 1, j + 1,
+                          layout.columns[0].name.starts_with("#")
+                              ? "; or are lines that begin with # comments? Then set data.csv.comment=#"
+                              : "; or, where the names stand in a line below, leave this one out with "
+                                "data.csv.skip_lines=1");
   }
 }
 
@@ -338,6 +375,7 @@ CsvLayout asked_layout(const CsvSettings& settings) {
   layout.decimal = settings.decimal.front();
   layout.comment = settings.comment.empty() ? '\0' : settings.comment.front();
   layout.date_order = parse_date_order(settings.date_order);
+  layout.skip_lines = parse_lines(settings.skip_lines);
   return layout;
 }
 
@@ -405,9 +443,10 @@ CsvLayout find_layout(const CsvSource& source, const CsvSettings& settings) {
       begin += front[5] == '\n' ? 6 : 7;
       line = 2;
     }
-    if (layout.separator == '\0') layout.separator = find_separator(sample, settings, layout.comment, begin, line);
+    if (layout.separator == '\0') layout.separator = find_separator(sample, settings, layout, begin, line);
+    layout.names_line = settings.header == "no" ? 0 : find_names(sample, settings, layout, begin, line);
 
-    SampleReader reader(sample, layout.separator, layout.comment, begin, line);
+    SampleReader reader(sample, layout.separator, layout.comment, layout.skip_lines, begin, line);
     std::optional<SampleRecord> first = reader.next();
     if (!first) {
       COHORT_THROW_UNLESS(reader.open_quote_line() == 0 || !sample.whole,

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tables/csv.h"
+#include "tables/csv_field.h"
 #include "tables/csv_source.h"
-#include "tables/date_text.h"
 
 namespace cohort::tables {
 
@@ -18,8 +18,9 @@ enum class FieldUse : std::uint8_t { kNumber, kDate, kTime, kText, kSkip, kEmpty
 struct CsvColumn {
   std::string name;
   FieldUse use = FieldUse::kNumber;
-  bool is_named = false;  ///< by the header
-  bool no_value = false;  ///< none of the first `sampled` records has one
+  bool is_named = false;   ///< by the header
+  bool no_value = false;   ///< none of the first `sampled` records has one
+  bool no_number = false;  ///< none of their values is a number
 };
 
 struct CsvLayout {
@@ -31,8 +32,11 @@ struct CsvLayout {
   std::vector<CsvColumn> columns;  ///< one per field of a record
   std::size_t header_fields = 0;   ///< of them that stand in the header, or in the first line
   std::size_t sampled = 0;         ///< records that were looked at
-  std::int64_t data_begin = 0;     ///< offset of the first record
-  std::int64_t data_line = 1;      ///< the line on which it starts, from 1
+  std::vector<LineRange> skip_lines;
+  std::int64_t names_line =
+      0;  ///< where the names of the columns seem to stand, if below a title; 0: in the first line
+  std::int64_t data_begin = 0;  ///< offset of the first record
+  std::int64_t data_line = 1;   ///< the line on which it starts, from 1
 };
 
 /// Reads as much of the file's front as is needed. Throws Error for what is no table of text (an archive, UTF-16, bytes

@@ -1,12 +1,13 @@
 #include "tables/csv_records.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "core/error.h"
 #include "core/utf8.h"
-#include "tables/grouped_number.h"
+#include "tables/csv_field.h"
 #include "tables/number_text.h"
 
 namespace cohort::tables {
@@ -69,6 +70,7 @@ class ChunkParser {
  private:
   /// Behind the line when it is blank or a comment, else nullptr.
   const char* skip_line(const char* p) {
+    if (!layout_.skip_lines.empty() && holds_line(layout_.skip_lines, line_)) return leave_out(p);
     if (*p > ' ' && *p != layout_.comment) return nullptr;
     if (layout_.comment != '\0' && *p == layout_.comment) {
       p = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end_ + 1 - p)));
@@ -79,6 +81,31 @@ class ChunkParser {
     }
     ++line_;
     return p + 1;
+  }
+
+  /// Behind a line that the settings name, which is counted where it could be read as a row.
+  const char* leave_out(const char* p) {
+    record_ = p;
+    if (field_count() == columns_ && is_row() && result_.skipped_rows++ == 0) result_.first_skipped_row = line_;
+    ++line_;
+    return static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end_ + 1 - p))) + 1;
+  }
+
+  /// Whether each date and each number of the present record can be read.
+  bool is_row() {
+    const char* p = record_;
+    for (const CsvColumn& column : layout_.columns) {
+      const FieldText field = cut(p);
+      const std::string_view text = trim_blanks(field.content);
+      double ignored = 0;
+      if (column.use == FieldUse::kDate && parse_date_field(text, layout_.date_order, settings_, ignored) != nullptr)
+        return false;
+      if (column.use == FieldUse::kNumber && !is_missing_text(text, settings_.missing_values) &&
+          !parse_field(text, settings_, ignored))
+        return false;
+      p = field.next;
+    }
+    return true;
   }
 
   /// Behind the record, or nullptr after a fault.
@@ -207,8 +234,10 @@ class ChunkParser {
     if (is_missing_text(text, settings_.missing_values)) return take_missing(c, text);
     if (use == FieldUse::kDate) {
       double seconds = 0;
-      if (const char* wrong = parse_date(text, layout_.date_order, seconds)) {
-        fault(c, format("{} is no date of the order {}: {}", quoted_bytes(content), settings_.date_order, wrong));
+      if (const char* wrong = parse_date_field(text, layout_.date_order, settings_, seconds)) {
+        fault(c, format("{} is no date of the order {}: {}{}; if the column holds no dates, keep it as texts with {}",
+                        quoted_bytes(content), settings_.date_order, wrong, if_no_row(/*date=*/true),
+                        longer_list("data.csv.text_columns", settings_.text_columns, {layout_.columns[c].name})));
         return false;
       }
       targets_[c].float64[row_] = seconds;
@@ -227,15 +256,14 @@ class ChunkParser {
       return true;
     }
     double value = 0;
-    const bool grouped = settings_.thousands != "none";
-    if (!(grouped ? parse_grouped_number(text, decimal_, settings_.thousands, value)
-                  : parse_number(text, decimal_, value))) {
+    if (!parse_field(text, settings_, value)) {
       std::string message = format("{} is no number", quoted_bytes(content));
-      if (const std::string notation = other_notation(text); !notation.empty())
-        message += notation;
+      if (const std::string meant = what_may_be_meant(text, settings_); !meant.empty())
+        message += meant;
       else
-        message += format("; keep the column as texts with {}, leave it out with {}, or add the text to {}",
-                          of_column("text_columns", c), of_column("skip_columns", c), "data.csv.missing_values");
+        message += format("; keep the column as texts with {}, leave it out with {}, or{}",
+                          of_column("text_columns", c), of_column("skip_columns", c), as_missing(text));
+      message += if_no_row(/*date=*/false);
       if (settings_.comment.empty() && layout_.columns[0].name.starts_with("#"))
         message += "; or are lines that begin with # comments? Then set data.csv.comment=#";
       // The cause of a wrong type is often a missing or additional separator: say that instead.
@@ -253,24 +281,6 @@ class ChunkParser {
     return true;
   }
 
-  /// What may be meant, and how to say so; "" where the text is a number in no notation.
-  std::string other_notation(std::string_view text) const {
-    const char other = decimal_ == '.' ? ',' : '.';
-    double ignored = 0;
-    std::string said;
-    if (parse_number(text, other, ignored))
-      said = format("; is the decimal mark '{0}'? Then set data.csv.decimal={0}", other);
-    for (const std::string_view thousands : kThousands) {
-      const std::string apart = format("thousands set apart{} Then set data.csv.thousands={}",
-                                       thousands.size() == 1 ? format(" by '{}'?", thousands) : "?", thousands);
-      if (parse_grouped_number(text, decimal_, thousands, ignored))
-        return said.empty() ? format("; are {}", apart) : format("{}, or are {}", said, apart);
-      if (said.empty() && parse_grouped_number(text, other, thousands, ignored))
-        return format("; is the decimal mark '{0}' and are {1} data.csv.decimal={0}", other, apart);
-    }
-    return said;
-  }
-
   bool take_missing(std::size_t c, std::string_view text) {
     const FieldUse use = layout_.columns[c].use;
     const bool date = use == FieldUse::kDate || use == FieldUse::kTime;
@@ -286,20 +296,67 @@ class ChunkParser {
         fault(c, format("{}, as in each of the first {} rows; leave the column out with {}", what, layout_.sampled,
                         of_column("skip_columns", c)));
       else if (date)
-        fault(c, what + "; a date cannot be filled: leave such rows out with data.csv.missing=drop_row");
+        fault(c, what + "; a date cannot be filled: leave such rows out with data.csv.missing=drop_row" +
+                     if_no_row(/*date=*/true));
       else
         fault(c, format("{}; leave such rows out with data.csv.missing=drop_row, take the value above with "
-                        "data.csv.missing=forward_fill, or leave the column out with {}",
-                        what, of_column("skip_columns", c)));
+                        "data.csv.missing=forward_fill, or leave the column out with {}{}",
+                        what, of_column("skip_columns", c), is_below_title() ? about_title() : ""));
       return false;
     }
     ++result_.missing[c];
     return store(c, std::numeric_limits<double>::quiet_NaN());
   }
 
-  /// "data.csv.text_columns=a" of column c.
-  std::string of_column(const char* setting, std::size_t c) const {
-    return column_setting(format("data.csv.{}", setting), {layout_.columns[c].name});
+  /// "data.csv.skip_columns=a" of column c, and of all others that hold no numbers either, besides what is set by now.
+  std::string of_column(std::string_view setting, std::size_t c) const {
+    std::vector<std::string> names{layout_.columns[c].name};
+    for (const CsvColumn& column : layout_.columns)
+      if (layout_.columns[c].no_number && column.no_number && column.use == FieldUse::kNumber)
+        names.push_back(column.name);
+    const auto& now = setting == "text_columns" ? settings_.text_columns : settings_.skip_columns;
+    return longer_list(format("data.csv.{}", setting), now, names);
+  }
+
+  /// How to say that a text stands for a missing value.
+  std::string as_missing(std::string_view text) const {
+    constexpr std::size_t kLongest = 40;  // bytes: a word, not a sentence
+    const bool is_word = text.size() <= kLongest && find_not_utf8(text) == std::string_view::npos &&
+                         std::none_of(text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; });
+    if (!is_word) return " add the text to data.csv.missing_values";
+    return ", if this stands for a missing value, say so with " +
+           longer_list("data.csv.missing_values", settings_.missing_values, {std::string(text)});
+  }
+
+  /// Behind a fault: how to leave the line out, where it seems to be no row: a title, units, a sum, the names once more.
+  /// date: its date is at fault.
+  std::string if_no_row(bool date) {
+    if (is_below_title()) return about_title();
+    if (columns_ < 2) return "";
+    bool numbers = false;
+    const char* p = record_;
+    for (std::size_t c = 0; c < columns_ && !date; ++c) {
+      const FieldText field = cut(p);
+      double ignored = 0;
+      numbers = numbers || (layout_.columns[c].use == FieldUse::kNumber && !layout_.columns[c].no_number &&
+                            parse_field(trim_blanks(field.content), settings_, ignored));
+      if (field.ends_record || field.unclosed || field.junk_after_quote) break;
+      p = field.next;
+    }
+    return numbers ? "" : format("; if the line is no row of the table, leave it out with {}", without_line());
+  }
+
+  std::string without_line() const {
+    return longer_list("data.csv.skip_lines", settings_.skip_lines, {format("{}", record_line_)});
+  }
+
+  bool is_below_title() const { return record_line_ <= layout_.names_line; }
+
+  std::string about_title() const {
+    const std::int64_t above = layout_.names_line - 1;
+    return format("; the names of the columns seem to stand in line {}: leave out what is above it with {}",
+                  layout_.names_line,
+                  longer_list("data.csv.skip_lines", settings_.skip_lines, {above == 1 ? "1" : format("1-{}", above)}));
   }
 
   /// Fields of the present record.
@@ -315,9 +372,11 @@ class ChunkParser {
   const char* ragged_fault() {
     const std::size_t count = field_count();
     result_.fault =
-        format("line {} has {} field{}, but {} {} ({} of separator {})", record_line_, count, count == 1 ? "" : "s",
+        format("line {} has {} field{}, but {} {} ({} of separator {}){}", record_line_, count, count == 1 ? "" : "s",
                layout_.header_fields, layout_.has_header ? "columns stand in the header" : "are in the first line",
-               count < columns_ ? "too few" : "too many", quoted_bytes(std::string_view(&separator_, 1)));
+               count < columns_ ? "too few" : "too many", quoted_bytes(std::string_view(&separator_, 1)),
+               is_below_title() ? about_title()
+                                : format("; if it is no row of the table, leave it out with {}", without_line()));
     return nullptr;
   }
 

@@ -27,6 +27,8 @@ struct ChunkResult {
   std::int64_t dropped_rows = 0;
   std::int64_t first_dropped_line = 0;
   std::int64_t first_row_line = 0;
+  std::int64_t skipped_rows = 0;  ///< lines of skip_lines that could have been read as rows
+  std::int64_t first_skipped_row = 0;
   std::vector<std::int64_t> missing;  ///< values left as NaN, per column of the file
   std::vector<std::int64_t> dropped;  ///< rows dropped, among others for this column's missing value
   std::vector<TextArray> texts;       ///< per column of the file; empty where it is no text

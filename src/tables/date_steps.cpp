@@ -44,6 +44,43 @@ struct Finding {
   }
 };
 
+/// What steps between dates are, beside the usual one.
+struct Steps {
+  Finding backwards, repeated, gaps, others;
+  double longest = 0;    // s, of the gaps
+  bool stacked = false;  // each time that dates run back, more than half of what was before it comes again
+};
+
+Steps count_steps(std::span<const double> dates, double usual) {
+  const StepRange range = usual_range(usual);
+  const bool skips_weekends = usual == kOneDay && std::none_of(dates.begin(), dates.end(), [](double date) {
+                                return calendar_fields(date).weekday >= 5;
+                              });
+  constexpr double kGap = 1.5;            // times the longest usual step: less than that, nothing is missing between
+  constexpr std::size_t kFewestRows = 3;  // of one of several series
+  Steps found;
+  std::size_t begin = 0;
+  bool anew = true;
+  for (std::size_t row = 1; row < dates.size(); ++row) {
+    const double step = dates[row] - dates[row - 1];
+    if (step < 0) {
+      found.backwards.add(row);
+      anew = anew && row - begin >= kFewestRows && dates[row] <= (dates[begin] + dates[row - 1]) / 2;
+      begin = row;
+    } else if (step == 0) {
+      found.repeated.add(row);
+    } else if (step > kGap * range.high) {
+      if (skips_weekends && step == 3 * kOneDay && calendar_fields(dates[row]).weekday == 0) continue;
+      found.gaps.add(row);
+      found.longest = std::max(found.longest, step);
+    } else if (step < range.low || step > range.high) {
+      found.others.add(row);
+    }
+  }
+  found.stacked = found.backwards.count > 0 && anew && dates.size() - begin >= kFewestRows;
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> uneven_dates(std::span<const double> dates) {
@@ -56,38 +93,34 @@ std::vector<std::string> uneven_dates(std::span<const double> dates) {
     std::nth_element(steps.begin(), middle, steps.end());
     usual = *middle;
   }
-  const StepRange range = usual_range(usual);
-  const bool skips_weekends = usual == kOneDay && std::none_of(dates.begin(), dates.end(), [](double date) {
-                                return calendar_fields(date).weekday >= 5;
-                              });
-  constexpr double kGap = 1.5;  // times the longest usual step: less than that, nothing is missing between
-  Finding backwards, repeated, gaps, others;
-  double longest = 0;
-  for (std::size_t row = 1; row < dates.size(); ++row) {
-    const double step = dates[row] - dates[row - 1];
-    if (step < 0) {
-      backwards.add(row);
-    } else if (step == 0) {
-      repeated.add(row);
-    } else if (step > kGap * range.high) {
-      if (skips_weekends && step == 3 * kOneDay && calendar_fields(dates[row]).weekday == 0) continue;
-      gaps.add(row);
-      longest = std::max(longest, step);
-    } else if (step < range.low || step > range.high) {
-      others.add(row);
-    }
-  }
+  auto [backwards, repeated, gaps, others, longest, stacked] = count_steps(dates, usual);
 
   std::vector<std::string> findings;
   const auto between = [&](std::size_t row) {
     return format("(from {} to {})", format_date(dates[row - 1]), format_date(dates[row]));
   };
-  if (backwards.count > 0)
+  // Many dates stand several times.
+  const std::int64_t rows = std::ssize(dates);
+  constexpr std::int64_t kOneIn = 3;
+  const bool side_by_side = repeated.count * kOneIn >= rows && rows > 0;
+  constexpr const char* kApart =
+      "which windows would go across: make a column of each (pandas: pivot), or a file of each";
+  if (stacked)
+    findings.push_back(
+        format("begin anew {} {}, first at row {} {}: the file seems to hold {} series one below the other, {}",
+               backwards.count, backwards.count == 1 ? "time" : "times", backwards.first + 1, between(backwards.first),
+               backwards.count + 1, kApart));
+  else if (backwards.count > 0)
     findings.push_back(format(
         "run backwards {} times, first at row {} {}; windows take rows in the order of the file: sort it by date "
         "if that is not meant",
         backwards.count, backwards.first + 1, between(backwards.first)));
-  if (repeated.count > 0)
+  if (side_by_side)
+    findings.push_back(format(
+        "are repeated {} times in {} rows, first at row {} ({}): the file seems to hold several series, a row of each "
+        "in turn, {}",
+        repeated.count, rows, repeated.first + 1, format_date(dates[repeated.first]), kApart));
+  else if (repeated.count > 0)
     findings.push_back(format(
         "are repeated {} times, first at row {} ({}); windows take each of these rows for a step in time: keep one "
         "of them if that is not meant",

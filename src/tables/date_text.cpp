@@ -99,7 +99,11 @@ bool read_named_month(Cursor& cursor, DateParts& parts) {
   if (month == 0) return false;
   skip_mark();
   const int second_width = front.digits(4, second);
-  if (width == 0) {
+  if (front.at_end() && width == 0 && second_width == 4) {  // Mar 2024
+    parts = {second, month, 1};
+  } else if (front.at_end() && width == 4 && second_width == 0) {  // 2024-Mar
+    parts = {first, month, 1};
+  } else if (width == 0) {
     int year = 0;
     skip_mark();
     if (second_width == 0 || second_width > 2 || front.digits(4, year) != 4) return false;
@@ -116,12 +120,14 @@ bool read_named_month(Cursor& cursor, DateParts& parts) {
   return true;
 }
 
-/// 2024年3月1日. False where it is no such date.
+/// 2024年3月1日, 2024年3月. False where it is no such date.
 bool read_chinese_day(Cursor& cursor, DateParts& parts) {
   Cursor front = cursor;
   if (front.digits(4, parts.year) != 4 || !front.take_text("年") || front.digits(2, parts.month) == 0 ||
-      !front.take_text("月") || front.digits(2, parts.day) == 0 || !front.take_text("日"))
+      !front.take_text("月"))
     return false;
+  parts.day = 1;
+  if (!front.at_end() && (front.digits(2, parts.day) == 0 || !front.take_text("日"))) return false;
   cursor = front;
   return true;
 }
@@ -141,7 +147,7 @@ bool read_chinese_time(Cursor& cursor, double& seconds) {
 }
 
 /// What computers count: seconds, milliseconds, microseconds or nanoseconds since 1970 (10, 13, 16 or 19 digits, seconds
-/// with a fraction, too), and YYYYMMDDHHMM[SS]. False where the text is neither.
+/// with a fraction, too), YYYYMMDDHHMM[SS], and a year. False where the text is neither.
 bool read_digits_only(std::string_view text, DateOrder order, double& seconds) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const bool whole = digits == text.size();
@@ -154,10 +160,53 @@ bool read_digits_only(std::string_view text, DateOrder order, double& seconds) {
     seconds = value / (digits == 13 ? 1e3 : digits == 16 ? 1e6 : 1e9);
     return true;
   }
+  if (whole && digits == 4 && order == DateOrder::kYearMonthDay && text.front() != '0') {
+    seconds = static_cast<double>(days_since_epoch(std::stoi(std::string(text)), 1, 1)) * kSecondsPerDay;
+    return true;
+  }
   if (!whole || (digits != 12 && digits != 14) || order != DateOrder::kYearMonthDay) return false;
   std::string spaced = format("{} {}:{}", text.substr(0, 8), text.substr(8, 2), text.substr(10, 2));
   if (digits == 14) spaced += format(":{}", text.substr(12, 2));
   return parse_date(spaced, order, seconds) == nullptr;
+}
+
+/// What tables by the month, the quarter or the week have: 2024-03, 2024/3; 2024Q1, 2024-Q1, Q1 2024; 2024-W05, the first
+/// day of which is meant. False where the text is none of them.
+bool read_period(std::string_view text, double& seconds) {
+  const auto letter = [](Cursor& cursor, char lower) {
+    return cursor.take(lower) || cursor.take(static_cast<char>(lower - 32));
+  };
+  const auto mark = [](Cursor& cursor) { return cursor.take('-') || cursor.take(' ') || cursor.take('/'); };
+  int year = 0, number = 0;
+  Cursor cursor(text);
+  bool quarter = letter(cursor, 'q'), week = false;
+  if (quarter) {
+    if (cursor.digits(1, number) != 1) return false;
+    mark(cursor);
+    if (cursor.digits(4, year) != 4) return false;
+  } else {
+    if (cursor.digits(4, year) != 4) return false;
+    const bool marked = mark(cursor);
+    quarter = letter(cursor, 'q');
+    week = !quarter && letter(cursor, 'w');
+    if (!quarter && !week && !marked) return false;
+    if (cursor.digits(2, number) == 0) return false;
+  }
+  if (!cursor.at_end() || year < 1) return false;
+  if (week) {
+    if (number < 1 || number > 53) return false;
+    // The week of January 4 is the first.
+    const std::int64_t fourth = days_since_epoch(year, 1, 4);
+    const std::int64_t monday = fourth - ((fourth + 3) % 7 + 7) % 7;
+    const std::int64_t day = monday + (number - 1) * 7;
+    // The last week has its Thursday in the year.
+    if (number == 53 && day + 3 >= days_since_epoch(year + 1, 1, 1)) return false;
+    seconds = static_cast<double>(day) * kSecondsPerDay;
+    return true;
+  }
+  if (number < 1 || number > (quarter ? 4 : 12)) return false;
+  seconds = static_cast<double>(days_since_epoch(year, quarter ? number * 3 - 2 : number, 1)) * kSecondsPerDay;
+  return true;
 }
 
 const char* read_day(Cursor& cursor, DateOrder order, DateParts& parts) {
@@ -253,7 +302,7 @@ DateOrder parse_date_order(const std::string& text) {
 }
 
 const char* parse_date(std::string_view text, DateOrder order, double& seconds) {
-  if (read_digits_only(text, order, seconds)) return nullptr;
+  if (read_digits_only(text, order, seconds) || read_period(text, seconds)) return nullptr;
   Cursor cursor(text);
   DateParts date;
   if (const char* wrong = read_day(cursor, order, date)) return wrong;
@@ -284,7 +333,8 @@ const char* parse_time_of_day(std::string_view text, double& seconds) {
 
 bool looks_like_date(std::string_view text) {
   double ignored = 0;
-  if (text.size() < 8 || parse_number(text, '.', ignored) || parse_number(text, ',', ignored)) return false;
+  constexpr std::size_t kShortest = 6;  // 2024Q1
+  if (text.size() < kShortest || parse_number(text, '.', ignored) || parse_number(text, ',', ignored)) return false;
   for (const DateOrder order : {DateOrder::kYearMonthDay, DateOrder::kDayMonthYear, DateOrder::kMonthDayYear})
     if (parse_date(text, order, ignored) == nullptr) return true;
   return false;

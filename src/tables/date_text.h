@@ -17,6 +17,8 @@ DateOrder parse_date_order(const std::string& text);
 ///   01-Jul-2016   1 July 2016   Jul 1, 2016   2016-Jul-01   2016年7月1日   (in any order)
 ///   then, after a blank or a T:  H   H:MM   H:MM:SS   H:MM:SS.fraction (. or ,), with AM or PM;   10时   10时05分06秒
 ///   then Z, +HH, +HH:MM or +HHMM.
+///   2016-07   2016/7   Jul 2016   2016年7月   2016Q3   Q3 2016   2016-W27   2016   (in any order, the last one with
+///   kYearMonthDay): the first day of the month, the quarter, the week (ISO 8601) or the year.
 ///   201607010000   20160701000000   (with kYearMonthDay), and what computers count since 1970: 10 digits are seconds
 ///   (a fraction may follow), 13 milliseconds, 16 microseconds, 19 nanoseconds.
 /// Years have four digits. A text without a zone is taken as UTC; one with a zone is converted to UTC. Fractions are

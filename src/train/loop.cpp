@@ -182,7 +182,12 @@ bool TrainLoop::Impl::train(bool just_resumed) {
       while (!done()) train_epoch(just_resumed);
       break;
     } catch (const std::exception&) {
-      if (!recovery || !recovery->can_help()) throw;
+      if (recovery && recovery->can_help()) {
+        data_failed = false;
+      } else {
+        if (data_failed) save_before_end();
+        throw;
+      }
     }
     if (!recovery->recover()) return false;
     just_resumed = true;
@@ -257,7 +262,9 @@ parallel::Batch TrainLoop::Impl::next_batch() {
   in_flight.release(1);
   const auto before = Clock::now();
   say(rank::Phase::kData);
+  data_failed = true;
   auto batch = batches.next();
+  data_failed = false;
   const double waited = seconds_since(before);
   interval_data_s += waited;
   total_data_s += waited;

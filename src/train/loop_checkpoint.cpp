@@ -71,6 +71,22 @@ void TrainLoop::Impl::write_checkpoint(bool is_best) {
              std::chrono::duration<double>(Clock::now() - before).count());
 }
 
+void TrainLoop::Impl::save_before_end() {
+  // Other ranks are in the midst of a step, and a checkpoint is of all of them.
+  if (!writes_files || strategy.world_size() > 1 || state.step == state.first_step || state.saved_step == state.step)
+    return;
+  // A step that is not finished has changed neither weights nor optimizer.
+  if (buffers) buffers->restore();
+  try {
+    save_checkpoint(false);
+    writer->wait();
+    log::info("the data ended the training; what was learnt up to step {} is saved, and `resume` goes on from there",
+              state.step);
+  } catch (const std::exception& e) {  // the data's error is the one to tell
+    log::warning("the checkpoint of step {} could not be saved: {}", state.step, e.what());
+  }
+}
+
 /// What goes on with another schedule, rate or length than before does not go on where the rate was: a cosine that had
 /// come down to its end is stretched, and the rate leaps.
 void TrainLoop::Impl::say_change_of_rate(const weights::TrainerState& saved) const {

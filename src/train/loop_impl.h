@@ -100,6 +100,8 @@ struct TrainLoop::Impl {
   void resume();
   void save_checkpoint(bool is_best);
   void write_checkpoint(bool is_best);
+  /// Before an error of the data ends the training: what has been learnt since the last checkpoint.
+  void save_before_end();
   bool restore_best();
 
   const TrainSettings settings;
@@ -130,6 +132,7 @@ struct TrainLoop::Impl {
   std::unique_ptr<MemoryRecovery> recovery;  // null: nobody started this process who could offer it
   std::int64_t earlier_skips = 0;            // before this process
   std::int64_t step_samples = 0;             // of this process, of the step that is not whole yet
+  bool data_failed = false;                  // the source of batches threw
   std::string bad_input;                     // what was wrong with the batch whose loss is NaN, where that is known
   weights::NamedTensors best_weights;        // host copies, where there are no checkpoints
 

@@ -150,6 +150,67 @@ TEST_F(FlatHdf5, AnEpisodeWhoseOwnFlagsEndItBeforeItsLastStepIsTold) {
     EXPECT_EQ(several_of(flag, steps), "") << flag;
 }
 
+/// A demo of 14 steps with these times, of which the first are at 0, 1, 2, ...
+std::string break_of(const char* name, double unit, double from_step_12) {
+  OwnFolder folder;
+  const fs::path path = folder.path() / "demo.hdf5";
+  {
+    Hdf5Writer writer(path);
+    const std::vector<float> actions(28, 1.0f);
+    std::vector<double> times(14);
+    for (std::size_t t = 0; t < 14; ++t) times[t] = unit * static_cast<double>(t < 12 ? t : t + from_step_12 - 12);
+    writer.begin_demo(14);
+    writer.add("actions", make_view(actions.data(), {14, 2}), false);
+    writer.add(name, make_view(times.data(), {14}), false);
+    writer.finish();
+  }
+  return holds_several(Hdf5Episodes(path), {0});
+}
+
+TEST_F(FlatHdf5, TimesThatRunBackOrLeapWithinAnEpisodeAreTold) {
+  EXPECT_NE(
+      break_of("timestamp", 0.02, 0).find("demo.hdf5: /data/demo_0: timestamp runs back from 0.22 to 0 in step 12"),
+      std::string::npos)
+      << break_of("timestamp", 0.02, 0);
+  // An hour later, in seconds and in nanoseconds.
+  EXPECT_NE(break_of("obs/stamp", 0.02, 180000)
+                .find("obs/stamp leaps from 0.22 to 3600 in step 12, where it usually "
+                      "goes on by 0.02, so it seems to hold several episodes, or a pause"),
+            std::string::npos)
+      << break_of("obs/stamp", 0.02, 180000);
+  EXPECT_NE(break_of("time", 2e7, 180000), "");
+  EXPECT_EQ(break_of("timestamp", 0.02, 12), "") << "even";
+  EXPECT_EQ(break_of("timestamp", 0.02, 40), "") << "some steps are missing";
+  EXPECT_EQ(break_of("phase", 0.02, 0), "") << "no time";
+  EXPECT_NE(break_of("frame_index", 1, 3)
+                .find("frame_index goes from 11 to 3 in step 12, so its rows seem to be in another "
+                      "order than they were recorded; sort them by it"),
+            std::string::npos)
+      << break_of("frame_index", 1, 3);
+  EXPECT_EQ(break_of("frame_index", 1, 0), "") << "it begins anew, which is another matter";
+  EXPECT_EQ(break_of("frame_index", 1, 14), "") << "steps are left out";
+}
+
+// A policy that chose its own fields would learn without its camera.
+TEST_F(FlatHdf5, WhatHoldsNoNumbersIsListedWithTheReason) {
+  OwnFolder folder;
+  const fs::path path = folder.path() / "demos.hdf5";
+  {
+    Hdf5Writer writer(path);
+    const std::vector<float> actions(6, 1.0f);
+    writer.begin_demo(3);
+    writer.add("actions", make_view(actions.data(), {3, 2}), false);
+    writer.add_texts("obs/images/front", {"a", "bc", "def"});
+    writer.finish();
+  }
+  const std::vector<std::string> lines = Hdf5Episodes(path).left_out();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(
+      lines[0].starts_with("obs/images/front: no array of numbers; texts are not read from HDF5, nor compressed "
+                           "pictures of varying length: store uint8"))
+      << lines[0];
+}
+
 TEST_F(FlatHdf5, AnArrayOfALaterHdf5IsNotMissedWithoutAWord) {
   // A library that opens it must read it.
   try {

@@ -71,6 +71,32 @@ TEST_F(OpenEpisodes, FoldersAndFilesThatAreNeitherSaySo) {
                "is one shard of an RLDS data set: name its folder, " + version.string());
 }
 
+TEST_F(OpenEpisodes, OtherFormatsAreNamedWithWhatMakesThemReadable) {
+  const auto file = [&](const std::string& name) {
+    const fs::path path = folder_.path() / name;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << "x";
+    return path;
+  };
+  const std::string folder = folder_.path().string();
+  file("pusht.zarr/.zgroup");
+  EXPECT_ERROR(open_episodes(folder_.path() / "pusht.zarr"),
+               "pusht.zarr is a Zarr store, which is not read; write it as HDF5");
+  EXPECT_ERROR(open_episodes(folder_.path() / "pusht.zarr/"), folder + "/pusht.zarr " + folder + "/pusht.zarr.hdf5");
+  EXPECT_ERROR(open_episodes(file("umi.zarr.zip")), "is a Zarr store");
+  EXPECT_ERROR(open_episodes(file("one.npz")), folder + "/one.npz " + folder + "/one.npz.hdf5");
+  file("many/b.npz");
+  file("many/a.npz");
+  EXPECT_ERROR(open_episodes(folder_.path() / "many"), folder + "/many " + folder + "/many.hdf5");
+  EXPECT_ERROR(open_episodes(file("run.bag")),
+               "run.bag is a ROS bag, which is not read: write its episodes as HDF5 first");
+  file("bag/metadata.yaml");
+  file("bag/bag_0.db3");
+  EXPECT_ERROR(open_episodes(folder_.path() / "bag"), "bag/bag_0.db3 is a ROS 2 bag");
+  EXPECT_ERROR(open_episodes(file("demos.pkl")), "is a pickle");
+  EXPECT_ERROR(open_episodes(file("a.csv")), "`cohort train informer`");
+}
+
 TEST_F(OpenEpisodes, LinksThatLeadNowhereAreNoDataUnlessTheirNameSaysSo) {
   const fs::path arm = folder_.path() / "arm", mixed = folder_.path() / "mixed";
   fs::create_directories(mixed / "below");

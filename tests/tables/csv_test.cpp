@@ -309,7 +309,8 @@ TEST(Csv, AWrongTypeIsNamedByLineColumnAndText) {
   EXPECT_ERROR(
       parse("a,b\n1,2\n3,abc\n"),
       "t.csv: line 3, column 'b': 'abc' is no number; keep the column as texts with data.csv.text_columns=b, leave it "
-      "out with data.csv.skip_columns=b, or add the text to data.csv.missing_values");
+      "out with data.csv.skip_columns=b, or, if this stands for a missing value, say so with "
+      "data.csv.missing_values=abc");
   EXPECT_ERROR(parse("a;b\n1,5;2\n"),
                "line 2, column 'a': '1,5' is no number; is the decimal mark ','? Then set data.csv.decimal=,");
   EXPECT_ERROR(parse("a,b\n1,2\n\n\"3\n4\",5\n"), "line 4, column 'a': '3\\n4' is no number");

@@ -74,5 +74,29 @@ TEST(DateSteps, GapsRepetitionsAndUnevenStepsAreCountedWithTheFirstRow) {
   EXPECT_THAT(uneven_dates(month), ElementsAre(HasSubstr("have 1 gap, at row 4")));
 }
 
+// Sorting by date, or keeping one of each, would mix the series or throw all but one away.
+TEST(DateSteps, SeveralSeriesInOneFileAreTold) {
+  const std::vector<double> one = dates_every(kOneHour, 40);
+  std::vector<double> stacked = one, in_turn;
+  stacked.insert(stacked.end(), one.begin() + 5, one.end());
+  stacked.insert(stacked.end(), one.begin(), one.end());
+  EXPECT_THAT(
+      uneven_dates(stacked),
+      ElementsAre(HasSubstr("begin anew 2 times, first at row 41 (from 2024-03-02 15:00:00 to 2024-03-01 05:00:00): "
+                            "the file seems to hold 3 series one below the other, which windows would go across: "
+                            "make a column of each")));
+  for (const double date : one) in_turn.insert(in_turn.end(), 2, date);
+  EXPECT_THAT(
+      uneven_dates(in_turn),
+      ElementsAre(HasSubstr("are repeated 40 times in 80 rows, first at row 2 (2024-03-01 00:00:00): the file seems "
+                            "to hold several series, a row of each in turn")));
+  // The hour that comes twice when summer time ends, and the newest first, are no series.
+  std::vector<double> autumn = dates_every(600, 200);
+  for (std::size_t i = 100; i < autumn.size(); ++i) autumn[i] -= kOneHour;
+  EXPECT_THAT(uneven_dates(autumn), ElementsAre(HasSubstr("run backwards 1 times, first at row 101")));
+  EXPECT_THAT(uneven_dates(std::vector<double>(one.rbegin(), one.rend())),
+              ElementsAre(HasSubstr("run backwards 39 times")));
+}
+
 }  // namespace
 }  // namespace cohort::tables

@@ -65,8 +65,29 @@ TEST(DateText, NamesOfMonthsAndChineseDatesReadInAnyOrder) {
   EXPECT_EQ(read("3 May 2016"), seconds_since_epoch(2016, 5, 3));
   EXPECT_EQ(read("2016年7月1日 13时05分06秒"), kMoment + 13 * 3600 + 5 * 60 + 6);
   double ignored = 0;
-  for (const char* text :
-       {"01-Jux-2016", "1 July", "July 2016", "1-Jul-16", "32 Jul 2016", "2016年13月1日", "2016年7月"})
+  for (const char* text : {"01-Jux-2016", "1 July", "July 16", "1-Jul-16", "32 Jul 2016", "2016年13月1日", "2016年7"})
+    EXPECT_NE(parse_date(text, DateOrder::kYearMonthDay, ignored), nullptr) << text;
+}
+
+TEST(DateText, MonthsQuartersWeeksAndYearsAreTheirFirstDay) {
+  constexpr double kMoment = 1467331200;  // 2016-07-01 00:00:00 UTC, a Friday
+  for (const DateOrder order : {DateOrder::kYearMonthDay, DateOrder::kDayMonthYear, DateOrder::kMonthDayYear})
+    for (const char* text : {"2016-07", "2016/7", "Jul 2016", "July 2016", "2016-Jul", "2016年7月", "2016Q3", "2016-Q3",
+                             "2016 q3", "Q3 2016"}) {
+      EXPECT_EQ(read(text, order), kMoment) << text;
+      EXPECT_TRUE(looks_like_date(text)) << text;
+    }
+  // The week of January 4 is the first; that of 2016 begins on the 4th, that of 2015 on December 29.
+  EXPECT_EQ(read("2016-W27"), seconds_since_epoch(2016, 7, 4));
+  EXPECT_EQ(read("2016W01"), seconds_since_epoch(2016, 1, 4));
+  EXPECT_EQ(read("2015-W01"), seconds_since_epoch(2014, 12, 29));
+  EXPECT_EQ(read("2020-W53"), seconds_since_epoch(2020, 12, 28));
+  EXPECT_EQ(read("1949-01"), seconds_since_epoch(1949, 1, 1));
+  EXPECT_EQ(read("2016"), seconds_since_epoch(2016, 1, 1));
+  EXPECT_FALSE(looks_like_date("2016")) << "a number, unless it is named as a date";
+  double ignored = 0;
+  for (const char* text : {"2016-13", "2016-00", "2016Q5", "2016Q0", "2016-W54", "2016-W53", "2016-W00", "2016-",
+                           "2016Q", "Q3", "Q3 16", "16-07", "0016", "2016-07-", "201607"})
     EXPECT_NE(parse_date(text, DateOrder::kYearMonthDay, ignored), nullptr) << text;
 }
 
@@ -109,7 +130,7 @@ TEST(DateText, WhatIsNoDateIsRefusedWithAReason) {
   EXPECT_EQ(reason("2016-07-01 10:00:00."), "a fraction of a second has digits");
   EXPECT_EQ(reason("2016-07-01T"), "the time of day does not start with an hour");
   EXPECT_EQ(reason("2016-07-01 10:00 noon"), "there is text after it");
-  EXPECT_EQ(reason("2016-07"), "a date is three numbers with the same mark between them");
+  EXPECT_EQ(reason("2016-07 01"), "a date is three numbers with the same mark between them");
   EXPECT_EQ(reason("2016-07/01"), "a date is three numbers with the same mark between them");
   EXPECT_EQ(reason("July 1"), "it does not start with a number");
   EXPECT_EQ(reason(""), "it does not start with a number");

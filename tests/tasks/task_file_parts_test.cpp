@@ -170,6 +170,38 @@ TEST_F(TaskFileParts, InverseKinematicsGivesTheDampedLeastSquaresOfTheFramesJaco
   }
 }
 
+// Numbers that are degrees begin episodes anywhere, and nothing is learnt.
+TEST_F(TaskFileParts, AnglesOfMoreThanATurnAreTakenForDegreesAndRefused) {
+  const std::string good =
+      "scene: {robot: {mjcf: arm.xml, joint_pos: {elbow: 0.7, reach: 0.1}}}\n"
+      "simulation: {decimation: 10, episode_length_s: 5}\n"
+      "actions: {joint_position: {scale: {reach: 20, 'turn|lean|elbow|roll|far': 0.5}}}\n"
+      "commands: {goal: {type: uniform_pose, ranges: {pos_x: [0, 90], yaw: [-3.1416, 6.2832]}}}\n"
+      "observations: {policy: {joint_pos: {}}}\n"
+      "events:\n"
+      "  joints: {type: reset_joints_by_offset, joints: elbow, position_range: [-0.3, 0.3]}\n"
+      "  slide: {type: reset_joints_by_offset, joints: reach, position_range: [0, 20]}\n";
+  const auto said = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    return message_of([&] { make_task(write("angles.yaml", text), {}); });
+  };
+  EXPECT_EQ(said("0.7", "0.7"), "") << "metres may be more";
+  EXPECT_NE(said("elbow: 0.7", "elbow: 90")
+                .find("elbow is 90 rad, more than a whole turn: angles are radians; 90 degrees "
+                      "would be 1.571"),
+            std::string::npos)
+      << said("elbow: 0.7", "elbow: 90");
+  for (const auto& [from, to, what] : std::vector<std::array<std::string, 3>>{
+           {"far': 0.5", "far': 30", "the scale of 'turn' is 30 rad"},
+           {"[-3.1416, 6.2832]", "[-180, 180]", "yaw is -180 rad"},
+           {"[-0.3, 0.3]", "[-20, 20]", "position_range is -20 rad"},
+           {"episode_length_s: 5", "episode_length_s: 0.01", "= 0.01 s is less than a control step, 0.02 s"}})
+    EXPECT_NE(said(from, to).find(what), std::string::npos) << said(from, to);
+}
+
 TEST_F(TaskFileParts, AFrameGetsWhereAnAbsoluteCommandPutsIt) {
   const std::string file = write("ik.yaml", R"yaml(
 scene: {robot: {mjcf: arm.xml, joint_pos: {elbow: 0.7, reach: 0.1}}}

@@ -331,6 +331,25 @@ TEST(Loop, AStopRequestFinishesTheStepSavesAndCanBeResumed) {
   EXPECT_TRUE(equal(whole.weights(), resumed.weights()));
 }
 
+TEST(Loop, DataThatFailEndTheTrainingWithACheckpointOfTheStepBefore) {
+  const fs::path folder = test::fresh_folder("loop_data_fail");
+  Training whole, failed, resumed(96, 8, 99);
+  whole.train();
+  failed.job.checkpoints = resumed.job.checkpoints = folder;
+  failed.source.fails_behind = 40;  // in step 6
+  EXPECT_EQ(failed.error(), "the picture of step 3 is damaged");
+  EXPECT_EQ(weights::CheckpointFolder(folder).last(), 5);
+  EXPECT_EQ(resumed.train().resumed_from, 5);
+  EXPECT_TRUE(equal(whole.weights(), resumed.weights()));
+
+  // Nothing has been learnt since: nothing is written.
+  Training at_once;
+  at_once.job.checkpoints = folder / "none";
+  at_once.source.fails_behind = 0;
+  EXPECT_EQ(at_once.error(), "the picture of step 3 is damaged");
+  EXPECT_EQ(weights::CheckpointFolder(folder / "none").steps(), std::vector<std::int64_t>{});
+}
+
 TEST(Loop, AStopBetweenTwoReportsChangesNoReport) {
   const fs::path folder = test::fresh_folder("loop_stop_reports");
   run::clear_stop_request();

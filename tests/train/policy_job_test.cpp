@@ -11,6 +11,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/files.h"
+#include "core/log.h"
 #include "core/message_of.h"
 #include "data/fixture_folder.h"
 #include "data/robot_windows.h"
@@ -64,8 +66,19 @@ TEST(PolicyJob, WithoutNamesThePolicyTakesTheDataSetsOwnFieldsAndScalesTheState)
     return text.starts_with("data.actions") || text.starts_with("data.proprio") || text.starts_with("data.images") ||
            text.starts_with("model.low_dim") || text.starts_with("model.rgb") || text.starts_with("data.action_");
   });
+  const data::OwnFolder folder;
+  const std::string file = (folder.path() / "training.log").string();
+  log::add_file(file);
   ReadyPolicy ready(overrides);
   ready.job->load();
+  log::flush();
+  log::remove_file(file);
+  const std::string said = read_file(file);
+  EXPECT_NE(
+      said.find("not seen unless they are named: observation/buttons: of type bool; observation/depth: a picture of "
+                "one channel; observation/matrix: 2 x 3 numbers; name what"),
+      std::string::npos)
+      << said;
   const config::Json resolved = ready.fields.to_json();
   const auto names = [&](const char* key) { return resolved["data"][key].get<std::vector<std::string>>(); };
   EXPECT_EQ(names("actions"), std::vector<std::string>{"action"});

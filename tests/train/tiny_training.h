@@ -11,6 +11,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include "core/error.h"
 #include "core/philox.h"
 #include "models/random_context.h"
 #include "parallel/strategy.h"
@@ -82,6 +83,7 @@ class TinySource final : public BatchSource {
   }
   std::optional<parallel::Batch> next() override {
     if (position_ + batch_ * world_ > samples_) return std::nullopt;
+    if (std::ssize(seen) == fails_behind) throw Error("the picture of step 3 is damaged");
     parallel::Batch batch;
     batch.sample_ids = torch::empty({batch_}, torch::kLong);
     at::Tensor x = torch::empty({batch_, 3}), y = torch::empty({batch_, 2});
@@ -105,6 +107,7 @@ class TinySource final : public BatchSource {
 
   std::vector<std::int64_t> seen;  ///< samples that this rank has yielded
   std::int64_t poisoned = -1;      ///< this sample holds a NaN
+  std::int64_t fails_behind = -1;  ///< so many samples it throws, as a reader does that meets damage
 
  private:
   std::int64_t samples_, batch_;

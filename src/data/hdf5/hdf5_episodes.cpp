@@ -38,6 +38,11 @@ void describe(config::Fields& fields, Hdf5Settings& settings) {
 
 namespace {
 
+constexpr const char* kOtherTypes =
+    "texts are not read from HDF5, nor compressed pictures of varying length: store uint8 (height, width, 3), or fill "
+    "the "
+    "JPEGs up with zeros to one length";
+
 /// demo_2 stands before demo_10.
 bool by_number(const std::string& a, const std::string& b) {
   const auto number = [](const std::string& name) {
@@ -409,7 +414,26 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     for (const std::string& array : rows.names())
       if (std::none_of(fields.begin(), fields.end(), [&](const StepField& field) { return field.name == array; }))
         lines.push_back(format("{}: {}", array, rows.why_not(array)));
+    if (!episodes.empty()) list_other_types(episodes.front(), "", lines);
     return lines;
+  }
+
+  /// What holds no numbers below a group of the episode: compressed pictures of varying length, texts.
+  void list_other_types(const Place& place, const std::string& prefix, std::vector<std::string>& lines) const {
+    const Hdf5Metadata file(files[place.file].path);
+    const std::string front = (place.group == "/" ? "/" : place.group + "/") + prefix;
+    const std::string group = front.size() > 1 && front.ends_with('/') ? front.substr(0, front.size() - 1) : front;
+    const Hdf5Shapes shapes = file.shapes(place.group);
+    for (const std::string& array : file.data_sets(group)) {
+      const std::string path = prefix + array;
+      const auto is_it = [&](const auto& shape) { return shape.first == path; };
+      if (std::none_of(shapes.begin(), shapes.end(), is_it))
+        lines.push_back(format("{}: no array of numbers; {}", path, kOtherTypes));
+    }
+    constexpr std::ptrdiff_t kDeepest = 8;
+    if (std::count(prefix.begin(), prefix.end(), '/') >= kDeepest) return;
+    for (const std::string& below : file.groups(group))
+      if (file.has(front + below) && front + below != "/mask") list_other_types(place, prefix + below + "/", lines);
   }
 
   std::string why_no_field(const std::string& wanted) const {
@@ -420,11 +444,9 @@ struct Hdf5Episodes::Impl final : Hdf5EpisodeDetails {
     const Place& first = episodes.front();
     const std::string path = (first.group == "/" ? "/" : first.group + "/") + wanted;
     if (wanted.empty() || !Hdf5Metadata(files[first.file].path).has(path)) return "";
-    return format(
-        "{} is no array of numbers with a row per step (texts are not read from HDF5, nor compressed pictures of "
-        "varying length: store uint8, or texts "
-        "of one length below a group images)",
-        files[first.file].path.string() + (first.group == "/" ? "" : ": " + first.group) + "/" + wanted);
+    return format("{} is no array of numbers with a row per step; {}",
+                  files[first.file].path.string() + (first.group == "/" ? "" : ": " + first.group) + "/" + wanted,
+                  kOtherTypes);
   }
 
   Hdf5Attributes all_metadata(const Hdf5Metadata& file, const Place& place) const {

@@ -5,14 +5,17 @@
 #include <string>
 #include <string_view>
 
+#include "core/home_path.h"
+
 namespace cohort::tasks {
 
 /// What their paths begin with: "library:/cartpole.xml".
 inline constexpr const char* kLibrary = "library:/";
 
-/// The path that a file in `folder` means by this text: absolute, of the library, or relative to the folder.
+/// The path that a file in `folder` means by this text: absolute (~/robots/arm.xml, too), of the library, or relative
+/// to the folder.
 inline std::filesystem::path path_from(const std::filesystem::path& folder, const std::string& text) {
-  const std::filesystem::path path(text);
+  const std::filesystem::path path(with_home(text));
   return path.is_absolute() || text.starts_with(kLibrary) ? path : folder / path;
 }
 

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "sim/host/kinematics.h"
+#include "tasks/file/angles.h"
 #include "tasks/file/ik_action.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"
@@ -24,6 +25,21 @@ std::vector<std::string> PlanReader::texts_of(JsonSection& s, const std::string&
   s.take(key, texts);
   return texts;
 }
+
+namespace {
+
+/// scale: what an action of 1 moves a joint by.
+void check_hinges(const sim::ModelInfo& info, const std::vector<int>& joints, const std::vector<double>& scale,
+                  const std::vector<double>& offset) {
+  for (std::size_t i = 0; i < joints.size(); ++i) {
+    const sim::JointInfo& joint = info.joints[static_cast<std::size_t>(joints[i])];
+    if (joint.type != sim::JointType::kHinge) continue;
+    check_angle(scale[i], format("the scale of '{}'", joint.name));
+    check_angle(offset[i], format("the offset of '{}'", joint.name));
+  }
+}
+
+}  // namespace
 
 void PlanReader::read_actions(JsonSection& actions, Quantities& names) {
   ActionSpec& spec = plan_.spec.action;
@@ -56,6 +72,7 @@ void PlanReader::read_actions(JsonSection& actions, Quantities& names) {
         offset[i] =
             plan_.model
                 .qpos[static_cast<std::size_t>(plan_.model.info.joints[static_cast<std::size_t>(joints[i])].qpos)];
+    if (positions || type == "joint_position_delta") check_hinges(plan_.model.info, joints, scale, offset);
     plan_.contract.action_scale.insert(plan_.contract.action_scale.end(), scale.begin(), scale.end());
     for (std::size_t i = 0; positions && i < joints.size(); ++i) {
       plan_.contract.joint_names.push_back(joint_names[i]);

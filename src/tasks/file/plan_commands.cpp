@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "core/format.h"
+#include "tasks/file/angles.h"
 #include "tasks/file/plan_reader.h"
 
 namespace cohort::tasks {
@@ -86,6 +87,7 @@ void PlanReader::velocity_command(const std::string& name, const std::string& pl
   s.in("ranges", [&](JsonSection& r) {
     x = take_range(r, "lin_vel_x"), y = take_range(r, "lin_vel_y"), turn = take_range(r, "ang_vel_z");
     heading = take_range(r, "heading", heading);
+    check_angles(heading, "heading");
   });
   double standing = 0, with_heading = 1, forward = 0, stiffness = 0.5;
   bool heading_command = false;
@@ -140,6 +142,7 @@ void PlanReader::uniform_command(const std::string& name, const std::string& pla
       for (int i = 0; i < 6; ++i) {
         turns = turns || (i >= 3 && ranges.has(kNames[i]));
         r[i] = take_range(ranges, kNames[i]);
+        if (i >= 3) check_angles(r[i], kNames[i]);
       }
     });
     for (int i = 0; i < (turns ? 6 : 3); ++i) {

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "tasks/file/angles.h"
 #include "tasks/file/ik_action.h"
 #include "tasks/file/patterns.h"
 #include "tasks/file/plan_reader.h"
@@ -17,7 +18,10 @@ using terms::Op;
 std::array<Range, 6> PlanReader::six_of(JsonSection& s, const std::string& key) {
   std::array<Range, 6> all;
   s.in(key, [&](JsonSection& r) {
-    for (std::size_t i = 0; i < 6; ++i) all[i] = take_range(r, kSix[i]);
+    for (std::size_t i = 0; i < 6; ++i) {
+      all[i] = take_range(r, kSix[i]);
+      if (key == "pose_range" && i >= 3) check_angles(all[i], key + "." + kSix[i]);
+    }
   });
   return all;
 }
@@ -64,6 +68,9 @@ void PlanReader::read_events(JsonSection& events, Quantities& names) {
       event.joints = names.joints(texts_of(s, "joints", {}));
       event.position = take_range(s, "position_range", offset ? Range{0, 0} : Range{1, 1});
       event.speed = take_range(s, "velocity_range");
+      for (const int j : event.joints)
+        if (offset && plan_.model.info.joints[static_cast<std::size_t>(j)].type == sim::JointType::kHinge)
+          check_angles(event.position, "position_range");
     } else if (type == "place_frame_uniform") {
       event.kind = ResetEvent::kFrame;
       std::string site, link;

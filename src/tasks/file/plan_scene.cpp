@@ -6,6 +6,7 @@
 #include "core/files.h"
 #include "core/format.h"
 #include "sim/host/model_file.h"
+#include "tasks/file/angles.h"
 #include "tasks/file/library_files.h"
 #include "tasks/file/model_edits.h"
 #include "tasks/file/patterns.h"
@@ -72,6 +73,7 @@ sim::Pose PlanReader::pose_of(JsonSection& s) {
   COHORT_THROW_UNLESS(pos.empty() || pos.size() == 3, "pos needs three numbers, m");
   COHORT_THROW_UNLESS(quat.empty() || quat.size() == 4, "quat needs four numbers, w x y z");
   COHORT_THROW_UNLESS(rpy.empty() || rpy.size() == 3, "rpy needs three numbers, rad");
+  for (const double angle : rpy) check_angle(angle, "rpy");
   COHORT_THROW_UNLESS(quat.empty() || rpy.empty(), "quat and rpy say the same: one of them");
   if (!pos.empty()) std::copy(pos.begin(), pos.end(), pose.pos.begin());
   if (!quat.empty()) std::copy(quat.begin(), quat.end(), pose.quat.begin());
@@ -357,10 +359,12 @@ void PlanReader::compile_model() {
         COHORT_THROW_UNLESS(position.is_number(), "'{}' has no number", pattern);
         const std::string patterns[] = {pattern};
         for (const int i : match_names(names, patterns, "joint"))
-          if (has.insert(i).second)
-            model.qpos[static_cast<std::size_t>(
-                model.info.joints[static_cast<std::size_t>(joints[static_cast<std::size_t>(i)])].qpos)] =
-                position.get<double>();
+          if (has.insert(i).second) {
+            const sim::JointInfo& joint =
+                model.info.joints[static_cast<std::size_t>(joints[static_cast<std::size_t>(i)])];
+            if (joint.type == sim::JointType::kHinge) check_angle(position.get<double>(), joint.name);
+            model.qpos[static_cast<std::size_t>(joint.qpos)] = position.get<double>();
+          }
       }
     });
   // Position servos hold where the joints begin.
@@ -378,6 +382,10 @@ void PlanReader::compile_model() {
     wrong("simulation.control_period",
           format("= {:g} s is no multiple of the timestep, {:g} s", control_period_, timestep));
   model.control_period = plan_.spec.control_period = decimation * timestep;
+  constexpr double kRounding = 0.999;  // 0.02 s of 10 steps of 0.002 s
+  if (horizon_ <= 0 && episode_ < kRounding * plan_.spec.control_period)
+    wrong("simulation.episode_length_s",
+          format("= {:g} s is less than a control step, {:g} s", episode_, plan_.spec.control_period));
   const std::int64_t own = std::max<std::int64_t>(1, std::llround(episode_ / plan_.spec.control_period));
   model.horizon = plan_.spec.horizon = horizon_ > 0 ? horizon_ : own;
 }

@@ -24,7 +24,8 @@ std::string counted_dates(const tables::Table& table) {
   for (const std::string& name : table.names(tables::ColumnKind::kNumber)) {
     std::string lower = name;
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (lower == "ts" || lower.find("time") != std::string::npos || lower.find("date") != std::string::npos)
+    if (lower == "ts" || lower == "t" || lower.find("year") != std::string::npos ||
+        lower.find("time") != std::string::npos || lower.find("date") != std::string::npos)
       return "=" + name;
   }
   return "";
@@ -91,14 +92,18 @@ class ForecastJob final : public Job {
     follow_data(*fields_, "model.enc_in", model_.enc_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.dec_in", model_.dec_in, static_cast<int>(series_->n_columns()));
     follow_data(*fields_, "model.c_out", model_.c_out, static_cast<int>(series_->n_target()));
-    COHORT_THROW_UNLESS(
-        series_->frequency(),
-        "{}: no date column was found; Informer embeds the time of every row: name the column with "
-        "data.csv.date_columns{} (seconds or milliseconds since 1970 are dates where they are named so), "
-        "or train the regressor on tables without time",
-        path_, counted_dates(table));
+    COHORT_THROW_UNLESS(series_->frequency(),
+                        "{}: no date column was found; Informer embeds the time of every row: name the column with "
+                        "data.csv.date_columns{} (seconds or milliseconds since 1970 and years are dates where they "
+                        "are named so; of other "
+                        "numbers data.csv.date_unit says what they count), "
+                        "or train the regressor on tables without time",
+                        path_, counted_dates(table));
     check_time_features();
-    follow_data(*fields_, "model.freq", model_.freq, std::string(tables::frequency_letter(*series_->frequency())));
+    // Quarters have the features of months, and the network embeds these.
+    const bool quarters = *series_->frequency() == tables::Frequency::kQuarter;
+    follow_data(*fields_, "model.freq", model_.freq,
+                std::string(quarters ? "m" : tables::frequency_letter(*series_->frequency())));
   }
 
   /// One window: the file's last seq_len rows, and the pred_len rows behind its end.

@@ -30,6 +30,21 @@ std::vector<std::string> privileged_of(const data::EpisodeSource& source) {
   return {};
 }
 
+/// Why an observation is no picture and no vector that is taken unasked; "": it is not passed over.
+std::string why_not_taken(const data::StepField& field) {
+  if (field.kind == data::StepKind::kText) return "";
+  std::string shape;
+  for (const std::int64_t n : field.shape)
+    shape += (shape.empty() ? "" : " x ") + (n < 0 ? std::string("?") : std::to_string(n));
+  if (field.kind == data::StepKind::kImage)
+    return field.fault().empty() ? "a picture of one channel" : "as a picture it " + field.fault();
+  if (field.shape.size() > 1) {
+    const bool picture = field.shape.size() == 3 && (field.shape[2] == 3 || field.shape[0] == 3);
+    return format("{} numbers{}", shape, picture ? ": pictures are uint8 from 0 to 255" : "");
+  }
+  return is_real_vector(field) ? "" : format("of type {}", field.type_name());
+}
+
 }  // namespace
 
 OwnFields own_fields(const data::EpisodeSource& source) {
@@ -43,6 +58,8 @@ OwnFields own_fields(const data::EpisodeSource& source) {
     const bool coloured = field.shape.size() == 3 && field.shape[2] != 1;
     if (field.kind == data::StepKind::kImage && observed && coloured && field.fault().empty())
       own.images.push_back(field.name);
+    else if (const std::string why = observed ? why_not_taken(field) : ""; !why.empty())
+      own.not_taken.push_back(format("{}: {}", field.name, why));
     if (!is_real_vector(field)) continue;
     if (!observed && field.name.starts_with("action")) actions.push_back(field.name);
     // A sentence's embedding is what the episode is told, not what the robot measures.
@@ -57,11 +74,17 @@ OwnFields own_fields(const data::EpisodeSource& source) {
     for (const std::string& vector : vectors)
       if (same_observation(vector, name)) privileged.push_back(vector);
   for (const std::string& vector : vectors)
-    if (!contains(privileged, vector) && (!has_state || vector == "observation.state")) own.proprio.push_back(vector);
+    if (has_state && vector != "observation.state") {
+      if (!contains(privileged, vector)) own.beside_state.push_back(vector);
+    } else if (!contains(privileged, vector)) {
+      own.proprio.push_back(vector);
+    }
   if (own.images.empty())
     own.proprio.insert(own.proprio.end(), privileged.begin(), privileged.end());
   else
     own.left_out = privileged;
+  for (const std::string& line : source.left_out())
+    if (is_observation(line.substr(0, line.find(':')))) own.not_fields.push_back(line);
   return own;
 }
 

@@ -442,6 +442,14 @@ class PolicyJob final : public Job {
     log::info("the fields of {} itself: {}", data_.paths[0], said);
     if (!own.left_out.empty())
       log::info("not seen, since no robot measures them: {} (data.proprio takes them in)", join(own.left_out, ", "));
+    if (sees_nothing && !own.beside_state.empty())
+      log::info("not seen beside observation.state: {} (data.proprio takes them in)", join(own.beside_state, ", "));
+    if (sees_nothing && !own.not_taken.empty())
+      log::warning(
+          "not seen unless they are named: {}; name what the policy shall see besides in data.proprio, or data.images",
+          join(own.not_taken, "; "));
+    if (sees_nothing && !own.not_fields.empty())
+      log::warning("not seen, since they are no fields of a step: {}", join(own.not_fields, "; "));
   }
 
   /// What a window holds follows from the model.
