@@ -8,11 +8,13 @@
 
 #include <torch/types.h>
 
+#include "core/command_line.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
 #include "core/near_file.h"
+#include "core/utf8.h"
 #include "weights/safetensors.h"
 #include "weights/torch_zip.h"
 #include "weights/weight_files.h"
@@ -22,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kLongestShown = 200;  // bytes of an instruction in a message
 constexpr const char* kInstructionFormat = "cohort.instructions";
 constexpr const char* kReferenceList = "expanded_instruction_gpt-4-turbo.json";
 constexpr const char* kOwnList = "instructions.json";
@@ -113,12 +116,23 @@ const at::Tensor* InstructionEmbeddings::find(const std::string& text) const {
 const at::Tensor& InstructionEmbeddings::at(const std::string& text) const {
   if (const at::Tensor* found = find(text)) return *found;
   const std::string near = config::nearest(text, texts);
-  throw Error(format("{}: has no lang_embed of \"{}\"{}; make it: {}", source, text,
+  throw Error(format("{}: has no lang_embed of {}{}; make it: {}", source, shown_instruction(text),
                      near.empty() ? "" : format(" (but of \"{}\")", near), embed_command(text)));
 }
 
 std::string embed_command(const std::string& text) {
-  return format("cohort data embed --instruction \"{}\" --out instructions.safetensors", text);
+  std::string word = "\"" + text + "\"";
+  if (text.size() > kLongestShown || text.find_first_of("\n\r") != std::string::npos)
+    word = "TEXT";
+  else if (text.find_first_of("\"$`\\!") != std::string::npos)
+    word = shell_quoted(text);
+  return format("cohort data embed --instruction {} --out instructions.safetensors", word);
+}
+
+std::string shown_instruction(const std::string& text) {
+  const bool plain = std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32; });
+  if (text.size() <= kLongestShown && plain) return "\"" + text + "\"";
+  return quoted_bytes(text);
 }
 
 bool holds_instructions(const fs::path& path) {

@@ -44,7 +44,10 @@ void write_instruction_embeddings(const std::filesystem::path& path, const Instr
 /// order. Throws Error naming the file.
 std::vector<std::string> read_instruction_list(const std::filesystem::path& path);
 
-/// The command that embeds one text, for messages.
+/// The command that embeds one text, for messages, as a shell takes it; TEXT in the place of one of many lines or letters.
 std::string embed_command(const std::string& text);
+
+/// The text in quotes for a message. Of a long one its beginning; whoever asks a server may send any.
+std::string shown_instruction(const std::string& text);
 
 }  // namespace cohort::policies

@@ -37,10 +37,12 @@ std::vector<std::vector<float>> embed_instructions(const LanguageSettings& setti
     if (const std::string name = models::distilbert_name(weights::without_wrappers(key)); !name.empty())
       tensors.emplace_back(name, tensor);
   weights::load_weights(encoder, tensors, {}, settings.weights);
+  // As the package does it, what follows the 512th token is left out; a smaller table of positions ends earlier.
+  const std::int64_t longest = std::min<std::int64_t>(512, settings.encoder.max_position_embeddings);
   std::vector<std::vector<float>> rows;
   for (const std::string& text : texts) {
     const at::Tensor embedding =
-        models::language_embedding(encoder, tokenizer.encode({text})).to(at::kCPU, at::kFloat).contiguous();
+        models::language_embedding(encoder, tokenizer.encode({text}, longest)).to(at::kCPU, at::kFloat).contiguous();
     const float* values = embedding.const_data_ptr<float>();
     rows.emplace_back(values, values + embedding.numel());
   }

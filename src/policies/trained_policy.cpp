@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/near_file.h"
+#include "core/utf8.h"
 #include "data/images/image_pipeline.h"
 #include "data/names_of_sets.h"
 #include "data/robot_statistics.h"
@@ -67,8 +68,10 @@ struct TrainedPolicy::Impl {
     }
     seed = wanted.seed;
     make_control();
-    summary = format("{}: {}, {} parameters, {} of step {}", source, model.algorithm, parameters,
-                     averaged ? "moving average" : "weights", step);
+    const std::string whose =
+        is_lerobot_folder(path) ? "a LeRobot folder, which does not say its step" : format("step {}", step);
+    summary = format("{}: {}, {} parameters, {} of {}", source, model.algorithm, parameters,
+                     averaged ? "moving average" : "weights", whose);
   }
 
   Impl(const PolicyInTraining& training, const policy::LoadSettings& wanted) {
@@ -379,10 +382,10 @@ struct TrainedPolicy::Impl {
     std::string texts;
     for (std::size_t i = 0; i < known.size() && i < 3; ++i) texts += (i == 0 ? "\"" : ", \"") + known[i] + "\"";
     throw Error(format(
-        "the policy has no lang_embed of \"{}\"{}; it carries {}{}. Make it with {} and name the file with {}=FILE, or "
+        "the policy has no lang_embed of {}{}; it carries {}{}. Make it with {} and name the file with {}=FILE, or "
         "tell the policy one of its own in all episodes with {}=TEXT",
-        text, also, texts, known.size() > 3 ? format(" and {} more", known.size() - 3) : "", embed_command(text),
-        carried.file_setting, carried.of_all_setting));
+        shown_instruction(text), also, texts, known.size() > 3 ? format(" and {} more", known.size() - 3) : "",
+        embed_command(text), carried.file_setting, carried.of_all_setting));
   }
 
   void instruct(std::uint64_t environment, const std::string& text) {
@@ -392,7 +395,7 @@ struct TrainedPolicy::Impl {
       instructions[environment] = told;
       return;
     }
-    COHORT_THROW_UNLESS(language.enabled(), "the policy takes no instructions, but is told '{}'", text);
+    COHORT_THROW_UNLESS(language.enabled(), "the policy takes no instructions, but is told {}", quoted_bytes(text));
     if (!embeddings.contains(text)) embeddings.emplace(text, embed_instructions(language, {text}).at(0));
     instructions[environment] = text;
   }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMostFrames = 1024;  // of one message
 constexpr std::int64_t kMostSide = 16384;   // px of a picture
+constexpr std::size_t kMostUnseen = 8;      // pictures that are named though the policy does not look at them
 
 /// "(3) float32", "(height, width, 3) uint8".
 std::string wanted_text(const policy::Observation& o) {
@@ -159,10 +160,9 @@ Stacked read_numbers(const policy::Observation& o, const Value& value) {
     read.frames = shape[0];
   else if (shape.size() > 2 || (shape.empty() && width != 1))
     refuse(o, value, "");
-  if (read.frames < 1 || read.frames > kMostFrames || count != read.frames * width)
-    refuse(
-        o, value,
-        shape.size() == 2 ? format("one more dimension counts moments or robots, ({}, {})", read.frames, width) : "");
+  // How many frames are too few or too many is said for numbers and pictures alike, where they are put together.
+  if (count != read.frames * width || (read.stacked && shape[1] != width))
+    refuse(o, value, read.stacked ? format("one more dimension counts moments or robots, (N, {})", width) : "");
   for (std::int64_t i = 0; i < count; ++i)
     COHORT_THROW_UNLESS(std::isfinite(read.numbers[static_cast<std::size_t>(i)]),
                         "number {} of the observation '{}' is {}: send finite numbers", i % width, o.name,
@@ -190,6 +190,7 @@ void refuse_robots_and_moments(const policy::Observation& o, const Value& value,
 void read_frames(const Map& message, const policy::Spec& info, const std::string& instruction, Request& request) {
   std::vector<Moment>& frames = request.frames;
   const std::string* first = nullptr;
+  std::vector<const Value*> seen;
   bool stacked = false;
   for (const policy::Observation& o : info.observations) {
     const Value* value = find_observation(message, o, info);
@@ -200,6 +201,7 @@ void read_frames(const Map& message, const policy::Spec& info, const std::string
     COHORT_THROW_UNLESS(read.frames >= 1 && read.frames <= kMostFrames,
                         "the observation '{}' holds {} {}: 1 to {} are taken", o.name, read.frames,
                         counts_robots(info) ? "robots" : "moments", kMostFrames);
+    seen.push_back(value);
     stacked = stacked || read.stacked;
     const auto count = static_cast<std::size_t>(read.frames);
     if (first == nullptr) {
@@ -223,6 +225,10 @@ void read_frames(const Map& message, const policy::Spec& info, const std::string
       std::memcpy(picture.rgb.data(), read.picture->data.data() + i * picture.rgb.size(), picture.rgb.size());
     }
   }
+  for (const Entry& entry : message)
+    if (is_picture(entry) && std::get<NumpyArray>(entry.value.of).dtype == "|u1" &&
+        request.unseen_pictures.size() < kMostUnseen && std::find(seen.begin(), seen.end(), &entry.value) == seen.end())
+      request.unseen_pictures.push_back(entry.key.substr(0, 60));
   request.robots = stacked && counts_robots(info);
   if (!request.robots) return;
   for (const Moment& frame : frames)

@@ -34,6 +34,7 @@ struct Request {
   std::int64_t sequence = 0;   ///< vla-eval's number of the message, which its answer repeats
   std::vector<Moment> frames;  ///< oldest first; empty where nothing is observed, which only a reset may do
   bool robots = false;         ///< the frames are of as many robots at one moment, not of one robot at several
+  std::vector<std::string> unseen_pictures;  ///< keys of pictures that the policy does not look at, the first eight
 };
 
 /// An observation stands under its name or one that means the same (core/observation_names.h). Numbers are NumPy arrays

@@ -269,10 +269,12 @@ struct PolicyServer::Impl final : WebSocketHandler {
                     : network->send(job.client, std::move(reply->bytes));
       return;
     }
-    COHORT_THROW_UNLESS(!info.instructed || (client.told && !client.prompt.empty()),
-                        "the message lacks '{}': the policy must be told what to do; send \"{}\": \"close the "
-                        "drawer\" with the observations",
-                        protocol->instruction(), protocol->instruction());
+    const bool says_something = client.prompt.find_first_not_of(" \t\r\n") != std::string::npos;
+    COHORT_THROW_UNLESS(!info.instructed || says_something,
+                        "{} '{}'{}: the policy must be told what to do; send \"{}\": \"close the drawer\" with the "
+                        "observations",
+                        client.told ? "the message's" : "the message lacks", protocol->instruction(),
+                        client.told ? " holds no word" : "", protocol->instruction());
     if (!client.answered) refuse_robots(info, request);
     client.answered = true;
     if (client.tally.requests == 0) look_at_first(info, request, job.client);
@@ -337,6 +339,8 @@ struct PolicyServer::Impl final : WebSocketHandler {
           "client {}: it sends an instruction, but the policy takes none: it does what it learnt, whatever it is "
           "told",
           client);
+    for (const std::string& picture : request.unseen_pictures)
+      log::info("client {}: it sends the picture '{}', which the policy does not look at", client, picture);
     const Moment& frame = request.frames.back();
     std::size_t at = 0;
     for (const policy::Observation& o : info.observations) {

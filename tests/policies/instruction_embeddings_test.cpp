@@ -43,6 +43,18 @@ TEST(InstructionEmbeddings, AreFoundAgainByTheirText) {
   EXPECT_FALSE(holds_instructions(folder / "alone.safetensors"));
 }
 
+TEST(InstructionEmbeddings, ATextThatAClientSendsIsShownSoThatItsCommandWorks) {
+  EXPECT_EQ(embed_command("it's \"open\""),
+            R"(cohort data embed --instruction 'it'\''s "open"' --out instructions.safetensors)");
+  EXPECT_NE(embed_command("costs $5").find("'costs $5'"), std::string::npos);
+  for (const std::string& text : {std::string("two\nlines"), std::string(10000, 'x')}) {
+    EXPECT_NE(embed_command(text).find("--instruction TEXT --out"), std::string::npos);
+    EXPECT_LT(shown_instruction(text).size(), 100u);
+    EXPECT_EQ(shown_instruction(text).find('\n'), std::string::npos);
+  }
+  EXPECT_EQ(shown_instruction("öffne die Tür"), "\"öffne die Tür\"");
+}
+
 TEST(InstructionEmbeddings, OfTheReferenceAreRead) {
   const fs::path folder = test::fresh_folder("instructions_reference");
   write_file_atomically(folder / "expanded_instruction_gpt-4-turbo.json",

@@ -196,6 +196,11 @@ TEST_F(TrainedPolicyTest, TextsStandForEmbeddingsThatTheDataHeld) {
             "1 instructions for 2 environments");
   EXPECT_EQ(message_of([&] { numbers.act({0}, {.low_dim = row(1.0f, 0), .instructions = {"x"}}); }),
             "the policy takes no instructions, but is told 'x'");
+  std::string words, more;
+  for (int i = 0; i < language.encoder.max_position_embeddings; ++i) words += "cup ";
+  for (int i = 0; i < 1000; ++i) more += "cup ";
+  EXPECT_EQ(embed_instructions(language, {words}), embed_instructions(language, {more}))
+      << "what the table of positions does not reach is left out";
   EXPECT_NE(message_of([&] {
               const LanguageSettings wide = write_small_language(folder_.path(), 8);
               TrainedPolicy(run, {.overrides = overrides_of(wide)});

@@ -110,6 +110,13 @@ TEST(ServedObservation, WhatIsWrongIsNamedWithWhatToSend) {
   refused(good, "front", {state()}, {"'observation/front_image' is an array float32 (3)", "uint8", "astype"});
   refused(good, "front", {picture({3, 2, 2})}, {"send numpy.moveaxis(picture, -3, -1) of one with its channels first"});
   refused(good, "front", {picture({2, 2, 2, 3})}, {"holds 2 robots and 'observation/state' 1"});
+  const auto robots = [](std::int64_t count, std::int64_t width) {
+    return Value{float_array({count, width}, std::vector<float>(static_cast<std::size_t>(count * width)))};
+  };
+  refused(good, "state", robots(0, 3), {"'observation/state' holds 0 robots: 1 to 1024 are taken"});
+  refused(good, "state", robots(1025, 3), {"'observation/state' holds 1025 robots: 1 to 1024 are taken"});
+  refused(good, "state", robots(0, 4), {"'observation/state' is an array float32 (0, 4)", "robots, (N, 3)"});
+  refused(good, "front", {picture({0, 2, 2, 3})}, {"'observation/front_image' holds 0 robots"});
   refused(good, "prompt", {1.0}, {"'prompt' is a number, but must be a text"});
   refused({{"grip", {0.5}}, {"image", {picture()}}}, "", {},
           {"lacks the observation 'observation/state'", "it has 'grip', 'image'", "(3) float32", "'prompt', a text"});
@@ -135,6 +142,15 @@ TEST(ServedObservation, WhatThePolicyDoesNotSeeMayBeAnything) {
     EXPECT_EQ(request.frames.size(), 1u) << describe(other);
     EXPECT_EQ(request.frames.at(0).numbers.back(), 1) << "a truth value is a number";
   }
+}
+
+TEST(ServedObservation, PicturesThatThePolicyDoesNotLookAtAreNamed) {
+  Map message{{"state", {state()}},         {"grip", {0.5}},     {"front", {picture()}},
+              {"left_image", {picture()}},  {"pose", {state()}}, {"prompt", {std::string("go")}},
+              {"right_image", {picture()}}, {"map", {Map{}}}};
+  EXPECT_EQ(read_request({message}, seeing()).unseen_pictures, (std::vector<std::string>{"left_image", "right_image"}));
+  for (int i = 0; i < 100; ++i) message.push_back({format("more_{}", i), {picture()}});
+  EXPECT_EQ(read_request({message}, seeing()).unseen_pictures.size(), 8u) << "a client may send any number";
 }
 
 TEST(ServedObservation, AResetOrSeedThatIsNotUnderstoodIsRefused) {

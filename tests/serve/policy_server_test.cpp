@@ -214,7 +214,9 @@ TEST_F(PolicyServerTest, ErrorsAreToldInATextAndEndThatConnectionAlone) {
     EXPECT_NE(message_of([&] { one->receive(kLong); }).find("closed the connection"), std::string::npos);
   };
   refused({}, "lacks the observation 'observation/x'");
-  refused({good[0], good[1]}, "lacks 'prompt'");
+  refused({good[0], good[1]}, "the message lacks 'prompt': the policy must be told");
+  for (const char* blank : {"", " \t\r\n"})
+    refused({good[0], good[1], {"prompt", {std::string(blank)}}}, "'prompt' holds no word: the policy must be told");
   refused({good[0], good[1], {"prompt", {std::string("fail")}}}, "the sums have failed");
   const auto noise = client();
   noise->send("\xc1");
@@ -233,6 +235,19 @@ TEST_F(PolicyServerTest, AnInstructionToAPolicyThatTakesNoneIsSaidOnce) {
     EXPECT_EQ(said != std::string::npos, !instructed) << log;
     if (said != std::string::npos) EXPECT_EQ(log.find("it sends an instruction", said + 1), std::string::npos) << log;
   }
+}
+
+TEST_F(PolicyServerTest, APictureThatThePolicyDoesNotLookAtIsSaidOnceForAClient) {
+  ::testing::internal::CaptureStderr();
+  serve({.picture = true});
+  const std::uint8_t rgb[8 * 8 * 3] = {};
+  Map seen{{"x", {1.0}}, {"top", {byte_array({8, 8, 3}, rgb)}}, {"side", {byte_array({8, 8, 3}, rgb)}}};
+  const auto one = client();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(actions(ask(*one, seen)).size(), 3u);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::size_t said = log.find("it sends the picture 'side', which the policy does not look at");
+  ASSERT_NE(said, std::string::npos) << log;
+  EXPECT_EQ(log.find("it sends the picture", said + 1), std::string::npos) << log;
 }
 
 TEST_F(PolicyServerTest, SpeaksHttpToWhoeverLooksAndNothingToWebPages) {

@@ -217,6 +217,16 @@ TEST(PolicyJob, ValidationDrawsTheSameActionsHoweverTheSamplesAreBatched) {
             std::string::npos);
 }
 
+// The first data set is looked at where the fields are not named.
+TEST(PolicyJob, SplitsThatDoNotFitTheDataSetsAreRefusedByName) {
+  for (const char* splits : {"data.splits=[]", "data.splits=[train,train]"}) {
+    std::vector<std::string> wrong = small_diffusion();
+    wrong.insert(wrong.end(), {"data.actions=[]", splits});
+    const std::string said = message_of([&] { ReadyPolicy(wrong).job->load(); });
+    EXPECT_TRUE(said.starts_with("data.splits names ") && said.ends_with("or leave data.splits out")) << said;
+  }
+}
+
 TEST(PolicyJob, EpisodesThatAreTrainedOnDoNotValidate) {
   const auto load = [](const std::string& train, const std::string& validation) {
     std::vector<std::string> overrides = small_diffusion();

@@ -209,9 +209,9 @@ std::vector<std::int64_t> rdt_instruction_rows(const models::RdtSettings& rdt, c
   for (const std::string& text : windows.instructions()) {
     const auto found = std::find(rdt.instructions.begin(), rdt.instructions.end(), text);
     COHORT_THROW_UNLESS(found != rdt.instructions.end(),
-                        "the data tell \"{}\", which the policy has no lang_embed of; it carries those that it was "
+                        "the data tell {}, which the policy has no lang_embed of; it carries those that it was "
                         "trained with: begin a training with model.rdt.lang_embed=FILE that has it ({})",
-                        text, embed_command(text));
+                        shown_instruction(text), embed_command(text));
     rows.push_back(found - rdt.instructions.begin());
   }
   return rows;

@@ -114,6 +114,7 @@ class PolicyJob final : public Job {
                         "model.algorithm={}: `cohort train {}` trains {}; write `cohort train policy` for others",
                         model_.algorithm, only_->name, only_->title);
     COHORT_THROW_UNLESS(!data_.paths.empty(), "which data? write data.paths=FOLDER (RLDS, LeRobot) or FILE.hdf5");
+    check_splits();
     COHORT_THROW_UNLESS(sampled_ >= 0, "validation.sampled = {} must not be negative", sampled_);
     if (resumes()) algorithm().resume_training(model_, *fields_, resumed_checkpoint());
     algorithm().choose_data(*fields_, data_);
@@ -403,6 +404,15 @@ class PolicyJob final : public Job {
         "train.batch_size = {}, but an epoch of the data has {} windows, and drop_last leaves out a batch "
         "that is not full: lower train.batch_size, or set drop_last=false",
         batch, samples);
+  }
+
+  /// Before anything is opened: whoever looks at the first data set takes the first split.
+  void check_splits() const {
+    const std::size_t splits = data_.splits.size(), sets = data_.paths.size();
+    COHORT_THROW_UNLESS(splits == 1 || splits == sets,
+                        "data.splits names {} splits, but data.paths {} data {}: name one split for all, or one for "
+                        "each, or leave data.splits out",
+                        splits, sets, sets == 1 ? "set" : "sets");
   }
 
   std::unique_ptr<data::EpisodeSource> open_first() const {

@@ -96,6 +96,8 @@ TEST(LeRobotFolder, GivesTheChunksThatLeRobotGives) {
   EXPECT_EQ(policy.low_dim_fields()[0].name, "observation.state");
   EXPECT_EQ(policy.low_dim_fields()[1].name, "observation.environment_state");
   EXPECT_EQ(policy.action_fields()[0].name, "action");
+  EXPECT_NE(policy.summary().find("weights of a LeRobot folder, which does not say its step"), std::string::npos)
+      << policy.summary();
 }
 
 TEST(LeRobotFolder, WrittenAgainItIsWhatLeRobotWrote) {
