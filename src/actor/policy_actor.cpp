@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/log.h"
+#include "core/typed_text.h"
 #include "tasks/task.h"
 
 namespace cohort::actor {
@@ -20,21 +21,15 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// "250", "true", "rough", "torque:2,floor:0": how a setting's value is compared, whether it was typed or is JSON.
-std::string plain(const config::Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return json_text(value);
-  std::string text;
-  for (const config::Json& item : value) text += (text.empty() ? "" : ",") + plain(item);
-  return text;
+/// A setting's value for comparing what was typed: "[1, 2]" and "1,2" are the same.
+std::string without_brackets(std::string text) {
+  std::erase(text, ' ');
+  return text.starts_with('[') && text.ends_with(']') ? text.substr(1, text.size() - 2) : text;
 }
 std::string plain_typed(const std::string& text) {
   if (text == "True" || text == "False") return text == "True" ? "true" : "false";
   const config::Json json = try_json<config::Json>(text);
-  if (!json.is_discarded()) return plain(json);
-  std::string inside = text.starts_with('[') && text.ends_with(']') ? text.substr(1, text.size() - 2) : text;
-  std::erase(inside, ' ');
-  return inside;
+  return without_brackets(json.is_discarded() ? text : typed_text(json));
 }
 
 }  // namespace
@@ -184,10 +179,12 @@ std::vector<std::string> differences(const policy::Spec& policy, const tasks::Ta
   for (const auto& [key, typed] : learnt.settings) {
     const std::string value = plain_typed(typed);
     const config::Json& holder = here.contains(key) ? here : of_task;
-    if (!holder.contains(key) || plain(holder.at(key)) == value) continue;
-    const auto shown = [](const std::string& text) { return text.empty() ? "[]" : text; };
-    lines.push_back(format("it has learnt with {}={}; here {}={}{}", key, shown(value), key,
-                           shown(plain(holder.at(key))), learnt.remedy.empty() ? "" : ": " + learnt.remedy));
+    if (!holder.contains(key)) continue;
+    const std::string there = typed_text(holder.at(key));
+    if (without_brackets(there) == value) continue;
+    lines.push_back(format("it has learnt with {}={}; here {}={}{}", key,
+                           holder.at(key).is_array() ? "[" + value + "]" : value, key, there,
+                           learnt.remedy.empty() ? "" : ": " + learnt.remedy));
   }
   return lines;
 }

@@ -10,7 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/format.h"
-#include "core/json_text.h"
+#include "core/typed_text.h"
 #include "core/yaml_file.h"
 
 namespace cohort::cli {
@@ -67,10 +67,6 @@ bool asks_for_nothing(const Json& value) {
          (value.is_structured() && value.empty());
 }
 
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : json_text(value);
-}
-
 class Reader {
  public:
   Reader(const std::string& path, const std::set<std::string>& typed) : typed_(typed) {
@@ -85,7 +81,7 @@ class Reader {
  private:
   bool is_typed(std::string_view name) const { return !name.empty() && typed_.contains(std::string(name)); }
   void refuse(const std::string& key, const Json& value, std::string_view why) {
-    refused_ += format("\n  {}: {}: {}", key, text_of(value), why);
+    refused_ += format("\n  {}: {}: {}", key, typed_text(value), why);
   }
 
   void take(const std::string& key, const Json& value) {
@@ -93,19 +89,19 @@ class Reader {
       if (key != one.key) continue;
       if (!value.is_null() && !is_typed(key) &&
           !std::any_of(one.also.begin(), one.also.end(), [&](auto name) { return is_typed(name); }))
-        file_.flags.push_back(format("--{}={}", key, value == false ? "no" : text_of(value)));
+        file_.flags.push_back(format("--{}={}", key, value == false ? "no" : typed_text(value)));
       return;
     }
     if (std::find(kWithoutEffect.begin(), kWithoutEffect.end(), key) != kWithoutEffect.end()) return;
     if (key == "use_cpu") {
       if (value == true) use_cpu();
     } else if (key == "distributed_type") {
-      distributed_type(text_of(value));
+      distributed_type(typed_text(value));
     } else if (key == "compute_environment") {
       if (value != "LOCAL_MACHINE") refuse(key, value, "jobs run on machines that are there: LOCAL_MACHINE");
     } else if (key == "rdzv_backend") {
       if (!asks_for_nothing(value) && !is_typed(key))
-        file_.flags.push_back(format("--rdzv_backend={}", text_of(value)));
+        file_.flags.push_back(format("--rdzv_backend={}", typed_text(value)));
     } else {
       const auto known =
           std::find_if(kRefused.begin(), kRefused.end(), [&](const auto& one) { return one.first == key; });

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "core/stop_signal.h"
 #include "eval/episode_page.h"
 #include "record/recording.h"
+#include "tasks/run_library.h"
 
 namespace cohort::cli {
 namespace {
@@ -86,6 +88,8 @@ int run_collect(const std::vector<std::string>& words) {
   add_options(app, arguments);
   arguments.task.add_to(app);
   if (const auto code = parse_arguments(app, words)) return *code;
+  // What a run keeps of its task is known before a task is looked at.
+  if (std::filesystem::is_directory(arguments.policy)) tasks::use_library_of_run(arguments.policy);
   arguments.name = take_task(arguments.task.words, arguments.name);
   if (arguments.name.empty())
     throw UsageError("episodes of which task? `cohort collect pick-and-place`; `cohort tasks` lists them");

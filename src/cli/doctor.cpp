@@ -77,42 +77,43 @@ doctor::TrainingSpeed measure_training(const DoctorArguments& arguments, const d
   return doctor::parse_training_speed(child.out);
 }
 
-Measured measure_all(const DoctorArguments& arguments, const doctor::Case& c, doctor::Examination& found) {
+Measured measure_all(const DoctorArguments& arguments, const doctor::Case& c, doctor::Examination& examination) {
   Measured measured;
   try {
     measured.machine = doctor::measure_machine(c.run ? c.run->path : std::filesystem::path("."));
   } catch (const Error& e) {
-    found.left_out.emplace_back("measured-machine", e.what());  // another user's run, a read-only folder, a full disk
+    examination.left_out.emplace_back("measured-machine",
+                                      e.what());  // another user's run, a read-only folder, a full disk
   }
   const bool named = !arguments.config.empty() || !arguments.overrides.empty();
   if (!named && !c.run) {
-    found.left_out.emplace_back(doctor::kMeasuredLoader, "no run and no --config was named");
+    examination.left_out.emplace_back(doctor::kMeasuredLoader, "no run and no --config was named");
     return measured;
   }
   try {
     measured.training = measure_training(arguments, c);
-    doctor::judge(*measured.training, c, found);
+    doctor::judge(*measured.training, c, examination);
   } catch (const Error& e) {
     if (named) throw;
-    found.left_out.emplace_back(doctor::kMeasuredLoader, e.what());  // a run's data may be gone
+    examination.left_out.emplace_back(doctor::kMeasuredLoader, e.what());  // a run's data may be gone
   }
   return measured;
 }
 
-Json json_of(const doctor::Examination& found, const std::optional<Measured>& measured) {
+Json json_of(const doctor::Examination& examination, const std::optional<Measured>& measured) {
   Json json;
-  json["errors"] = found.count(doctor::Severity::kError);
-  json["warnings"] = found.count(doctor::Severity::kWarning);
+  json["errors"] = examination.count(doctor::Severity::kError);
+  json["warnings"] = examination.count(doctor::Severity::kWarning);
   json["findings"] = Json::array();
-  for (const doctor::Finding& f : found.findings)
+  for (const doctor::Finding& f : examination.findings)
     json["findings"].push_back({{"check", f.check},
                                 {"severity", doctor::severity_name(f.severity)},
                                 {"title", f.title},
                                 {"evidence", f.evidence},
                                 {"remedy", f.remedy}});
-  json["looked_at"] = found.looked_at;
+  json["looked_at"] = examination.looked_at;
   json["left_out"] = Json::object();
-  for (const auto& [check, reason] : found.left_out) json["left_out"][check] = reason;
+  for (const auto& [check, reason] : examination.left_out) json["left_out"][check] = reason;
   if (!measured) return json;
   json["measured"] = Json::object();
   if (const auto& machine = measured->machine)
@@ -142,17 +143,17 @@ void print_measured(const Measured& measured) {
         t->device.c_str(), t->step_s * 1e3, t->step_samples_per_s());
 }
 
-void print_text(const doctor::Examination& found, const std::optional<Measured>& measured) {
-  for (const doctor::Finding& f : found.findings)
+void print_text(const doctor::Examination& examination, const std::optional<Measured>& measured) {
+  for (const doctor::Finding& f : examination.findings)
     std::printf("%-8s %s  (%s)\n         shown by: %s\n         do:       %s\n\n", doctor::severity_name(f.severity),
                 f.title.c_str(), f.check.c_str(), f.evidence.c_str(), f.remedy.c_str());
   if (measured) print_measured(*measured);
-  std::printf("looked at %d things: %d error(s), %d warning(s), %d note(s)\n", static_cast<int>(found.looked_at.size()),
-              found.count(doctor::Severity::kError), found.count(doctor::Severity::kWarning),
-              found.count(doctor::Severity::kNote));
+  std::printf("looked at %d things: %d error(s), %d warning(s), %d note(s)\n",
+              static_cast<int>(examination.looked_at.size()), examination.count(doctor::Severity::kError),
+              examination.count(doctor::Severity::kWarning), examination.count(doctor::Severity::kNote));
   // The same reason is said once.
   std::vector<std::pair<std::string, std::string>> reasons;
-  for (const auto& [check, reason] : found.left_out) {
+  for (const auto& [check, reason] : examination.left_out) {
     const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
     if (same == reasons.end())
       reasons.emplace_back(reason, check);
@@ -211,14 +212,14 @@ int run_doctor(const std::vector<std::string>& words) {
   if (!arguments.run.empty()) c.run = doctor::read_run(arguments.run);
   c.ports = arguments.ports;
   c.nodes = nodes_of(arguments, c);
-  doctor::Examination found = doctor::examine(c);
+  doctor::Examination examination = doctor::examine(c);
   std::optional<Measured> measured;
-  if (arguments.measure) measured = measure_all(arguments, c, found);
+  if (arguments.measure) measured = measure_all(arguments, c, examination);
   if (arguments.json)
-    std::puts(json_text(json_of(found, measured), 2, BadUtf8::kReplaced).c_str());
+    std::puts(json_text(json_of(examination, measured), 2, BadUtf8::kReplaced).c_str());
   else
-    print_text(found, measured);
-  return found.count(doctor::Severity::kError) > 0 ? 1 : 0;
+    print_text(examination, measured);
+  return examination.count(doctor::Severity::kError) > 0 ? 1 : 0;
 }
 
 const Register kDoctor({"doctor", "what is wrong with this machine or a run, what shows it, and what to do", run_doctor,

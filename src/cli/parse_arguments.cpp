@@ -8,6 +8,7 @@
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/format.h"
+#include "tasks/file/task_content.h"
 
 namespace cohort::cli {
 namespace {
@@ -98,7 +99,7 @@ std::string take_task(std::vector<std::string>& words, const std::string& option
   };
   if (const auto word = std::find_if(words.begin(), words.end(), names); word != words.end()) {
     const std::string named = word->starts_with("task=") ? word->substr(5) : *word;
-    check_path(named);
+    check_path(tasks::present_file(named));  // the copy of a run stands for a file that is gone
     if (!name.empty() && name != named) throw UsageError(format("two tasks are named: {} and {}", name, named));
     name = named;
     words.erase(word);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/subcommand.h"
+#include "core/error.h"
 
 namespace cohort::cli {
 namespace {
@@ -93,9 +94,11 @@ std::string settings_help(const config::Fields& fields, const run::Training& tra
   if (!keys.empty()) return text;
 
   text += "basic settings, with their defaults:\n";
-  for (const std::string& path : basic)
-    for (const Entry& entry : entries)
-      if (entry.path == path) text += entry.text;
+  for (const std::string& path : basic) {
+    const auto entry = std::ranges::find(entries, path, &Entry::path);
+    COHORT_CHECK(entry != entries.end(), "{} lists the setting {}, which it does not have", job, path);
+    text += entry->text;
+  }
   text += training.remark();
   text += "\ngroups of the others:\n";
   for (const auto& [name, count] : groups_of(entries, basic))

@@ -15,6 +15,7 @@
 #include "rank/environment.h"
 #include "report/metric_names.h"
 #include "rl/training.h"
+#include "tasks/file/task_file.h"
 #include "tasks/registry.h"
 
 namespace cohort::cli {
@@ -30,10 +31,17 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
                                     .threads = std::max(1, available_cores() / sharing),
                                     .overrides = r.task_settings};
   tasks::use_library(r.task_library, "rollout.task_library of the configuration");
+  // Of a run that goes on: what it keeps of a task's file, where that is gone or cannot be used any more.
+  if (!settings.resume.empty()) tasks::use_kept_task(r.task, settings.resume, true);
   auto task = std::make_shared<std::unique_ptr<tasks::Task>>(tasks::make_task(r.task, task_settings));
   settings.rollout.task_library = tasks::library_of(r.task);
   auto drawn = std::make_shared<policies::RecordedPictures>();  // as the task draws now; empty: as it does by default
   return [task, task_settings, drawn, r](const train::RolloutRequest& request) {
+    std::vector<train::Metric> metrics;
+    if (!request.keep_in.empty()) {
+      tasks::keep_task(r.task, request.keep_in, r.task_settings);
+      return metrics;
+    }
     // The policy is shown what drew the pictures that it learns from.
     const policies::RecordedPictures pictures =
         policies::recorded_pictures(try_json<config::Json>(request.configuration));
@@ -45,7 +53,6 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
       *drawn = pictures;
     }
     const policies::PolicyInTraining training{request.model, request.configuration, request.statistics};
-    std::vector<train::Metric> metrics;
     if (request.check_only) {
       eval::check_fit(**task, training);
       return metrics;

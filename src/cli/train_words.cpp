@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/subcommand.h"
@@ -155,15 +156,26 @@ void take_job(Sorted& sorted) {
                             trainings().front()->name()));
 }
 
+/// Whether the word is a setting of the training, or is written as one of its groups: "train.steps", "train.step".
+bool is_written_as_setting(const std::string& word, run::Training& training) {
+  config::Fields fields;
+  training.describe(fields, {});
+  if (fields.has(word)) return true;
+  const std::size_t dot = word.find('.');
+  if (dot == std::string::npos) return false;
+  const config::Json all = fields.to_json();
+  const auto group = all.find(word.substr(0, dot));
+  return group != all.end() && group->is_object();
+}
+
 /// The word behind the job as the setting `key`. Throws UsageError where that is typed besides, and says another thing.
 void take_data(TrainingCall& call, const std::string& key) {
   const std::string text = key + "=" + call.data;
-  // "train.steps", "--train.steps 5" without its dashes: a setting, and no data of that name.
+  // "--train.steps 5" without its dashes: a setting, and no data of that name.
   std::error_code error;
-  const std::size_t dot = call.data.find('.');
-  for (const char* group : {"train", "data", "model", "loader", "validation", "parallel", "experiment"})
-    if (dot != std::string::npos && call.data.substr(0, dot) == group && !std::filesystem::exists(call.data, error))
-      throw UsageError(format("'{0}' is a setting without a value: write {0}=VALUE", call.data));
+  if (!std::filesystem::exists(call.data, error) &&
+      is_written_as_setting(call.data, *take_training(call.training->name())))
+    throw UsageError(format("'{0}' is a setting without a value: write {0}=VALUE", call.data));
   for (const std::string& other : call.words.settings)
     if (other.starts_with(key + "=") && other != text)
       throw UsageError(

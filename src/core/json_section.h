@@ -91,6 +91,13 @@ class JsonSection {
     return json_.is_object() && json_.contains(key) ? json_.at(key) : kNull;
   }
 
+  /// The keys that were asked for until now, whether the object has them or not.
+  std::vector<std::string> asked() const {
+    std::vector<std::string> keys;
+    for (const auto& [key, unused] : read_) keys.push_back(key);
+    return keys;
+  }
+
   bool has(const std::string& key) const { return json_.is_object() && json_.contains(key); }
 
   /// A missing key leaves the target as it is. Null switches off what is a switch, as in Python, and is refused
@@ -164,9 +171,7 @@ class JsonSection {
  private:
   /// Of an unknown key, in brackets, the nearest that was asked for.
   std::string meant(const std::string& key) const {
-    std::vector<std::string> known;
-    for (const auto& [name, unused] : read_) known.push_back(name);
-    const std::string near = nearest(key, known);
+    const std::string near = nearest(key, asked());
     return near.empty() ? "" : " (is " + near + " meant?)";
   }
 

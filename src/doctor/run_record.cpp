@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/typed_text.h"
 #include "report/metric_names.h"
 
 namespace cohort::doctor {
@@ -25,7 +26,7 @@ void flatten_settings(const Json& json, const std::string& path, std::map<std::s
     for (const auto& [name, value] : json.items()) flatten_settings(value, path.empty() ? name : path + "." + name, to);
     return;
   }
-  to[path] = json.is_string() ? json.get<std::string>() : json_text(json);
+  to[path] = typed_text(json);
 }
 
 std::string end_of(const fs::path& path) {

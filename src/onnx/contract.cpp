@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/typed_text.h"
 #include "tasks/task.h"
 #include "tasks/task_contract.h"
 
@@ -301,8 +302,7 @@ Contract read_contract(const Metadata& metadata, const std::string& where) {
   if (const std::string text = read.text("task_settings"); !text.empty()) {
     const nlohmann::json json = try_json<nlohmann::json>(text);
     COHORT_THROW_UNLESS(json.is_object(), "{}: the metadata task_settings is no JSON object: {}", where, text);
-    for (const auto& [key, value] : json.items())
-      contract.task_settings[key] = value.is_string() ? value.get<std::string>() : json_text(value);
+    for (const auto& [key, value] : json.items()) contract.task_settings[key] = typed_text(value);
   }
   if (const std::string text = read.text("control_period"); !text.empty())
     contract.control_period = read.number("control_period", text);

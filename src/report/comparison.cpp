@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/json_text.h"
 #include "core/markup.h"
+#include "core/typed_text.h"
 #include "report/charts.h"
 #include "report/evaluation_section.h"
 #include "report/gnuplot_script.h"
@@ -132,7 +133,7 @@ void flatten_settings(const OrderedJson& json, const std::string& path, std::map
       flatten_settings(value, path.empty() ? name : path + "." + name, out);
     return;
   }
-  out[path] = json_text(json);
+  out[path] = typed_text(json, BadUtf8::kReplaced);
 }
 
 using Settings = std::map<std::string, std::string>;

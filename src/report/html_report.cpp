@@ -10,6 +10,7 @@
 #include "core/format.h"
 #include "core/json_text.h"
 #include "core/markup.h"
+#include "core/typed_text.h"
 #include "report/evaluation_section.h"
 #include "report/html_parts.h"
 #include "report/inline_svg.h"
@@ -92,7 +93,7 @@ void flatten(const nlohmann::ordered_json& json, const std::string& path, NamedT
     for (const auto& [name, value] : json.items()) flatten(value, path.empty() ? name : path + "." + name, rows);
     return;
   }
-  rows.emplace_back(path, json.is_string() ? json.get<std::string>() : json_text(json, -1, BadUtf8::kReplaced));
+  rows.emplace_back(path, typed_text(json, BadUtf8::kReplaced));
 }
 
 std::string settings(const RunFolder& run) {

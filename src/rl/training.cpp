@@ -56,9 +56,7 @@ void check_words(const std::vector<std::string>& words, const PpoRunSettings& se
   typed.needs(settings.algorithm.schedule == "adaptive", {"algorithm.desired_kl"}, "add algorithm.schedule=adaptive");
   typed.needs(settings.policy.recurrent(), {"policy.rnn_type", "policy.rnn_hidden_dim", "policy.rnn_num_layers"},
               "nothing remembers: add policy.class_name=ActorCriticRecurrent");
-  typed.needs(settings.runner.ema.enabled || typed.has("ema.enabled"),
-              {"ema.counting", "ema.power", "ema.inv_gamma", "ema.min_decay", "ema.max_decay", "ema.update_after_step",
-               "ema.copy_batch_norm"},
+  typed.needs(settings.runner.ema.enabled || typed.has("ema.enabled"), {"ema."},
               "there is no moving average: add ema.enabled=true");
   typed.needs(!typed.has("resume") || settings.resume.empty(), {"init_from"},
               format("{} goes on with a run's own weights: leave resume out", typed.word("resume")));

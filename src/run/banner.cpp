@@ -5,7 +5,7 @@
 #include <torch/nn/module.h>
 
 #include "core/format.h"
-#include "core/json_text.h"
+#include "core/typed_text.h"
 #include "tensors/convert.h"
 #include "weights/named_tensors.h"
 
@@ -20,10 +20,10 @@ std::string with_commas(std::int64_t number) {
   return digits;
 }
 
-/// "train.lr=0.001", "data.columns.inputs=[\"a\",\"b\"]", ... of a section, in its order.
+/// "train.lr=0.001", "data.columns.inputs=[a,b]", ... of a section, in its order.
 void collect_settings(const config::Json& json, const std::string& path, std::vector<std::string>& out) {
   if (!json.is_object()) {
-    out.push_back(path + "=" + (json.is_string() ? json.get<std::string>() : json_text(json)));
+    out.push_back(path + "=" + typed_text(json));
     return;
   }
   for (const auto& [key, value] : json.items()) collect_settings(value, path + "." + key, out);

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/format.h"
-#include "core/json_text.h"
 #include "core/log.h"
+#include "core/typed_text.h"
 
 namespace cohort::run {
 namespace {
@@ -37,15 +37,6 @@ bool is_of_beginning(const std::string& path, const Json& checkpoint) {
   return is_among(path, kOfBeginning) || (path.starts_with("train.scaler.") && has_loss_scale(checkpoint));
 }
 
-/// As it is typed behind "path=".
-std::string typed_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return json_text(value);
-  std::vector<std::string> items;
-  for (const Json& item : value) items.push_back(typed_text(item));
-  return "[" + join(items, ",") + "]";
-}
-
 void compare(const Json& before, const Json& now, const std::string& section, std::vector<ChangedSetting>& changed) {
   if (!before.is_object() || !now.is_object()) return;
   for (const auto& [key, value] : now.items()) {
@@ -55,7 +46,7 @@ void compare(const Json& before, const Json& now, const std::string& section, st
     if (value.is_object() && old.is_object())
       compare(old, value, path + ".", changed);
     else if (value != old)
-      changed.push_back({path, typed_text(old), typed_text(value)});
+      changed.push_back({path, typed_text(old), typed_text(value), said_text(old)});
   }
 }
 
@@ -74,7 +65,7 @@ std::vector<ChangedSetting> changed_settings(const Json& checkpoint, const Json&
 
 void say_changed_settings(std::span<const ChangedSetting> changed) {
   for (const ChangedSetting& one : changed)
-    log::warning("{}={} from here on, and not {} as before", one.path, one.now, one.before);
+    log::warning("{}={} from here on, and not {} as before", one.path, one.now, one.said_before);
 }
 
 void say_what_only_a_beginning_reads(const Json& checkpoint, const Json& now, const std::string& source,

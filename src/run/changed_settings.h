@@ -13,6 +13,7 @@ namespace cohort::run {
 struct ChangedSetting {
   std::string path;         ///< algorithm.gamma
   std::string before, now;  ///< as they are written on the command line
+  std::string said_before;  ///< as it is written in a sentence
 };
 
 /// The settings that differ, but for those of every run that say where, how long, how it is shown and kept, those of `free`

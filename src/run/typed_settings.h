@@ -20,8 +20,8 @@ class TypedSettings {
   bool has(std::string_view path) const { return !word(path).empty(); }
   /// The last word that sets it, as it was typed; empty: there is none.
   std::string word(std::string_view path) const;
-  /// Notes every typed setting of `paths` when it can do nothing. `remedy` says what would let it act, as in
-  /// "add train.schedule=multistep".
+  /// Notes every typed setting of `paths` (with a dot at the end: all of that section) when it can do nothing. `remedy` says
+  /// what would let it act, as in "add train.schedule=multistep".
   void needs(bool acts, const std::vector<std::string_view>& paths, const std::string& remedy);
   /// Throws Error that names what `needs` has noted.
   void refuse_what_does_nothing() const;

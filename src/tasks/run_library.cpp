@@ -22,42 +22,37 @@ fs::path configuration_of(const std::string& path) {
   return {};
 }
 
+std::string text_under(const config::Json& section, const char* name) {
+  const auto found = section.is_object() ? section.find(name) : section.end();
+  return section.is_object() && found != section.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// What says the task of a run: the configuration itself of PPO, its `rollout` of other jobs.
+config::Json section_of_task(const fs::path& file) {
+  config::Json json = try_json<config::Json>(read_file(file));
+  if (!text_under(json, "task").empty() || !json.is_object() || !json.contains("rollout")) return json;
+  return json.at("rollout");
+}
+
 }  // namespace
 
 void use_library_of_run(const std::string& path, bool own_task) {
   const fs::path file = configuration_of(path);
   if (file.empty()) return;
-  const config::Json json = try_json<config::Json>(read_file(file));
-  const auto text_of = [](const config::Json& section) {
-    const bool says = section.is_object() && section.contains("task_library") && section["task_library"].is_string();
-    return says ? section["task_library"].get<std::string>() : std::string();
-  };
-  std::string library = text_of(json);
-  if (library.empty() && json.is_object() && json.contains("rollout")) library = text_of(json.at("rollout"));
-  use_library(library, file.parent_path().string());
-  if (json.is_object() && json.contains("task") && json["task"].is_string())
-    use_kept_task(json["task"].get<std::string>(), file.parent_path(), !own_task);
+  const config::Json section = section_of_task(file);
+  use_library(text_under(section, "task_library"), file.parent_path().string());
+  use_kept_task(text_under(section, "task"), file.parent_path(), !own_task);
 }
 
 TaskOfRun task_of_run(const std::string& path) {
   const fs::path file = configuration_of(path);
   if (file.empty()) return {};
-  const config::Json json = try_json<config::Json>(read_file(file));
-  const auto of_section = [](const config::Json& section) {
-    TaskOfRun found;
-    const auto text_of = [&](const char* name) {
-      return section.contains(name) && section[name].is_string() ? section[name].get<std::string>() : std::string();
-    };
-    if (!section.is_object()) return found;
-    found.name = text_of("task");
-    found.engine = text_of("engine");
-    if (section.contains("task_settings") && section["task_settings"].is_array())
-      for (const config::Json& setting : section["task_settings"])
-        if (setting.is_string()) found.settings.push_back(setting.get<std::string>());
-    return found;
-  };
-  const TaskOfRun found = of_section(json);
-  return found.name.empty() && json.is_object() && json.contains("rollout") ? of_section(json.at("rollout")) : found;
+  const config::Json section = section_of_task(file);
+  TaskOfRun task{.name = text_under(section, "task"), .engine = text_under(section, "engine"), .settings = {}};
+  if (section.is_object() && section.contains("task_settings") && section["task_settings"].is_array())
+    for (const config::Json& setting : section["task_settings"])
+      if (setting.is_string()) task.settings.push_back(setting.get<std::string>());
+  return task;
 }
 
 }  // namespace cohort::tasks

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "core/format.h"
 #include "core/json_text.h"
@@ -26,6 +28,15 @@ std::size_t as_size(std::int64_t n) {
 
 void write_row(const ArrayView& v, int env, std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) set_real_at(v, env, static_cast<std::int64_t>(i), values[i]);
+}
+
+/// What is to be known of the scene's files. A run makes its task several times, and one line tells it.
+void say_once(std::span<const std::string> lines) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  for (const std::string& line : lines)
+    if (said.insert(line).second) log::warning("{}", line);
 }
 
 /// Known of the present state only, so that the model is evaluated once more for it.
@@ -183,6 +194,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   for (const sim::CameraOptions& camera : setup_.cameras) scene_.add_camera(camera);
   if (setup_.compiled) scene_.use_compiled(*setup_.compiled);
   scene_.build(n_);
+  say_once(scene_.warnings());
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
   substeps_ = static_cast<int>(std::lround(steps));

@@ -2,6 +2,7 @@
 /// no task: whoever runs it hands over the function that plays the episodes.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct RolloutRequest {
   std::string statistics;              ///< JSON, likewise
   int rank = 0, world_size = 1;
   bool check_only = false;  ///< play nothing: only throw Error where task and policy do not fit
+  /// Not empty: play nothing, and write to this folder of the run what its task is made from, for when files have changed
+  /// or moved.
+  std::filesystem::path keep_in;
 };
 
 /// This rank's share of the episodes: rollout/failure, rollout/success, rollout/return, rollout/steps, in this order,

@@ -279,6 +279,10 @@ run::Outcome SupervisedLearner::train(run::Run& run) {
               step > 0                                      ? ""
               : settings_.train.checkpoint.resume == "none" ? "train.checkpoint.resume=none says so"
                                                             : "there is no checkpoint to continue");
+    if (!run.is_first() || !settings_.rollout.enabled) return;
+    RolloutRequest keeping;
+    keeping.keep_in = run.folder().path();
+    rollouts_(keeping);
   };
   if (run.is_first()) {
     figures_.emplace(run, settings_);

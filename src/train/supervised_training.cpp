@@ -93,7 +93,7 @@ class SupervisedTraining final : public run::Training {
     for (const char* of_all : {"train.steps", "train.epochs", "train.batch_size", "train.gradient_accumulation_steps",
                                "train.lr", "train.precision", "train.validate_every", "train.log_every", "train.seed",
                                "devices", "loader.workers", "name", "output_dir", "resume"})
-      basic.emplace_back(of_all);
+      if (std::ranges::find(basic, of_all) == basic.end()) basic.emplace_back(of_all);
     return basic;
   }
   std::string remark() const override { return job_->remark(); }

@@ -86,20 +86,13 @@ void settle(run::TypedSettings& typed, RunSettings& settings) {
   typed.needs(sgd, {"train.momentum", "train.nesterov"}, "add train.optimizer=sgd");
   typed.needs(!sgd, {"train.beta1", "train.beta2", "train.eps", "train.amsgrad"},
               "sgd has none: add train.optimizer=adamw (or adam)");
-  typed.needs(train.precision == "fp16",
-              {"train.scaler.init_scale", "train.scaler.growth_factor", "train.scaler.backoff_factor",
-               "train.scaler.growth_interval"},
-              "only fp16 scales the loss: add train.precision=fp16");
+  typed.needs(train.precision == "fp16", {"train.scaler."}, "only fp16 scales the loss: add train.precision=fp16");
   // Who types the switch itself has chosen: what it leaves without effect is known.
-  typed.needs(train.ema.enabled || typed.has("train.ema.enabled"),
-              {"train.ema.counting", "train.ema.power", "train.ema.inv_gamma", "train.ema.min_decay",
-               "train.ema.max_decay", "train.ema.update_after_step", "train.ema.copy_batch_norm"},
+  typed.needs(train.ema.enabled || typed.has("train.ema.enabled"), {"train.ema."},
               "there is no moving average: add train.ema.enabled=true");
   typed.needs(train.early_stopping.patience > 0, {"train.early_stopping.restore_best"},
               "training does not end early: add train.early_stopping.patience=N");
-  typed.needs(settings.rollout.enabled || typed.has("rollout.enabled"),
-              {"rollout.task", "rollout.task_settings", "rollout.n", "rollout.horizon", "rollout.rate",
-               "rollout.warmstart", "rollout.terminate_on_success", "rollout.n_envs", "rollout.first_seed"},
+  typed.needs(settings.rollout.enabled || typed.has("rollout.enabled"), {"rollout."},
               "no episodes are played: add rollout.enabled=true");
   typed.refuse_what_does_nothing();
 }

@@ -148,6 +148,28 @@ events:
   write_file_atomically(dark, "include: mine.yaml\nevents: {lamp: {ranges: [0, 0]}}\n");
   const std::string seen = table(file, "once"), unseen = table(dark, "dark");
   EXPECT_NE(seen.substr(seen.find('\n')), unseen.substr(unseen.find('\n'))) << "the pictures matter";
+  // The run keeps the task that its rollouts are played in.
+  const std::string run = path("runs/mine/latest");
+  const auto episodes = [&](const std::vector<std::string>& task) {
+    std::vector<std::string> words{"evaluate", "--policy", run,          "--episodes", "3", "--max-steps",
+                                   "15",       "--csv",    path("kept"), "--threads",  "1"};
+    words.insert(words.end(), task.begin(), task.end());
+    const Outcome outcome = cohort(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::string csv = read_file(path("kept"));
+    fs::remove(path("kept"));
+    return csv;
+  };
+  EXPECT_EQ(episodes({}), seen) << "it knows the task";
+  fs::rename(file, path("elsewhere.yaml"));
+  EXPECT_EQ(episodes({}), seen) << "of the copy";
+  EXPECT_EQ(episodes({"--task", file}), seen);
+  expect_refused(cohort({"evaluate", "--policy", "zero", "--task", file, "--episodes", "1"}), 1, "no task");
+  collect({file, "--policy", run, "--keep", "all", "--episodes", "1", "--max-steps", "3", "--out", path("acted")});
+  const Outcome further = cohort({"train", "resume=" + run, "train.steps=6"});
+  EXPECT_EQ(further.code, 0) << further.err;
+  EXPECT_NE(further.err.find("keeps, instead of " + file + ", which is not there any more"), std::string::npos)
+      << further.err;
 }
 
 // The job of scripts/gpu_check, with a smaller network.

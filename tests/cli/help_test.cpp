@@ -1,4 +1,6 @@
 // What the program says before and behind the work: --help that fits a screen, and next commands that can be pasted.
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "cli/training.h"
@@ -13,13 +15,17 @@ Outcome help(const std::vector<std::string>& words) {
 }
 
 TEST(SettingsHelp, ShowsTheBasicSettingsAndNamesTheGroupsOfTheOthers) {
-  for (const char* job : {"informer", "regressor", "policy", "rdt", "ppo"}) {
+  for (const char* job : {"informer", "regressor", "policy", "rdt", "act", "ppo"}) {
     const Outcome plain = help({job, "--help"});
     ASSERT_EQ(plain.code, 0) << plain.err;
     const std::size_t lines = lines_of(plain.out).size(), all = lines_of(help({job, "--help", "all"}).out).size();
     EXPECT_LT(lines, 100u) << job << " of " << all;
     EXPECT_GT(all, lines) << job;
     EXPECT_TRUE(contains(plain.out, "output_dir = ")) << plain.out;
+    std::multiset<std::string> shown;
+    for (const std::string& line : lines_of(plain.out))
+      if (line.starts_with("  ") && contains(line, " = ")) shown.insert(line.substr(0, line.find(" = ")));
+    for (const std::string& setting : shown) EXPECT_EQ(shown.count(setting), 1u) << job << setting;
   }
   const Outcome informer = help({"informer", "--help"});
   EXPECT_TRUE(contains(informer.out, "model.d_model=128")) << "for a computer without a GPU\n" << informer.out;
@@ -44,6 +50,26 @@ TEST(SettingsHelp, ExplainsASettingAGroupOrAPartOfNames) {
   const Outcome of_scaling = run({cohort_path(), "scaling", "train", "informer", "--help"});
   EXPECT_EQ(of_scaling.code, 0) << of_scaling.err;
   EXPECT_EQ(of_scaling.out, help({"informer", "--help"}).out);
+}
+
+TEST(TrainingWords, ASettingOfAnyGroupWithoutAValueIsToldToBeOne) {
+  for (const char* job : {"policy", "ppo"}) {
+    const Outcome plain = help({job, "--help"});
+    std::vector<std::string> words{job == std::string("policy") ? "devices" : "n_envs"};
+    bool of_groups = false;
+    for (const std::string& line : lines_of(plain.out)) {
+      if (of_groups && line.starts_with("  ") && !contains(line, ":"))
+        words.push_back(line.substr(2, line.find(' ', 2) - 2) + ".anything");
+      of_groups = of_groups ? !line.empty() : line == "groups of the others:";
+    }
+    EXPECT_GE(words.size(), 4u) << plain.out;
+    for (const std::string& word : words) {
+      const Outcome outcome = help({job, word});
+      EXPECT_EQ(outcome.code, 2) << job << " " << word;
+      EXPECT_TRUE(contains(outcome.err, "'" + word + "' is a setting without a value: write " + word + "=VALUE"))
+          << outcome.err;
+    }
+  }
 }
 
 TEST(TorchPrograms, AreOneFileThatActsAsTheProgramWhoseNameItIsCalledBy) {

@@ -620,8 +620,8 @@ TEST_F(TrainPpo, EvaluationSaysInWhatItsTaskDiffersFromTheOneThatWasLearnt) {
             0);
   const std::string other = evaluated(latest("set"), {"--task", "cartpole-balance"});
   for (const char* line :
-       {"it has learnt with engine=mujoco; here engine=batched",
-        "it has learnt with horizon=40; here horizon=", "it has learnt with reward_scales=upright:2"})
+       {"it has learnt with engine=mujoco; here engine=batched", "it has learnt with horizon=40; here horizon=",
+        "it has learnt with reward_scales=[upright:2]; here reward_scales=[]"})
     EXPECT_TRUE(contains(other, line)) << line << "\n" << other;
   EXPECT_FALSE(contains(other, "it has learnt with end_on_success")) << "it is the task's own default\n" << other;
   EXPECT_FALSE(contains(evaluated(latest("set"), {"--task", "cartpole-balance", "--engine", "mujoco", "horizon=40",

@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/json_text.h"
 #include "core/message_of.h"
+#include "core/typed_text.h"
 
 namespace cohort::config {
 namespace {
@@ -269,6 +270,43 @@ TEST(Config, TheResolvedConfigurationReadsBack) {
   EXPECT_EQ(a.to_json(), b.to_json());
   EXPECT_EQ(t.widths, std::vector<int>{7});
   EXPECT_NE(a.help().find("train.batch_size = 32"), std::string::npos);
+}
+
+/// The value after it was written as it is typed and read again.
+Json read_again(Json settings, const std::string& path) {
+  Settings first, second;
+  Fields fields, again;
+  bind(fields, first), bind(again, second);
+  fields.apply_json(settings, "c.json");
+  const Json::json_pointer at("/" + path);
+  const std::string dotted =
+      path.find('/') == std::string::npos ? path : std::string(path).replace(path.find('/'), 1, ".");
+  again.apply_override(dotted + "=" + typed_text(fields.to_json().at(at)));
+  EXPECT_EQ(again.to_json().at(at), fields.to_json().at(at)) << typed_text(fields.to_json().at(at));
+  return again.to_json().at(at);
+}
+
+TEST(TypedText, IsReadBackAsTheSameValue) {
+  for (const char* text : {"a", "", "\"quoted\"", "5", "null", "[a]", "a b", "a,b"})
+    read_again({{"name", text}}, "name");
+  for (const Json& list : {Json::array(), Json{"a"}, Json{"a", "b c"}, Json{"1", "2"}, Json{"a,b", "c"}, Json{""},
+                           Json{"resize(16, 16)"}, Json{" a "}, Json{"null"}, Json{"[a]", "\"b\""}})
+    read_again({{"columns", list}}, "columns");
+  read_again({{"model", {{"widths", {3, 4}}}}}, "model/widths");
+  read_again({{"model", {{"widths", Json::array()}}}}, "model/widths");
+  read_again({{"train", {{"clip", nullptr}}}}, "train/clip");
+  read_again({{"train", {{"clip", 0.5}}}}, "train/clip");
+  read_again({{"train", {{"amp", true}}}}, "train/amp");
+}
+
+TEST(TypedText, IsAsShortAsAPersonWritesIt) {
+  EXPECT_EQ(typed_text(Json("reach")), "reach");
+  EXPECT_EQ(typed_text(Json{"state", "picture"}), "[state,picture]");
+  EXPECT_EQ(typed_text(Json{256, 256}), "[256,256]");
+  EXPECT_EQ(typed_text(Json(0.001)), "0.001");
+  EXPECT_EQ(typed_text(nlohmann::json{"a", "b"}), "[a,b]");
+  EXPECT_EQ(said_text(Json(nullptr)), "unset");
+  EXPECT_EQ(said_text(Json("")), "\"\"") << "a sentence shows it";
 }
 
 }  // namespace

@@ -61,5 +61,21 @@ TEST(ChangedSettings, WhatIsTakenAndWhatOnlyABeginningReadsAreToldApart) {
   }
 }
 
+TEST(ChangedSettings, WhatWasUnsetOrEmptyIsSaidInWords) {
+  const auto changed = [](const Json& before, const Json& now) {
+    const testing::TemporaryFolder folder;
+    const std::string file = (folder.path() / "log").string();
+    log::add_file(file);
+    say_changed_settings(changed_settings({{"train", {{"clip", before}}}}, {{"train", {{"clip", now}}}}, {}));
+    log::remove_file(file);
+    return read_file(file);
+  };
+  for (const auto& [before, now, line] : std::vector<std::tuple<Json, Json, std::string>>{
+           {nullptr, 0.5, "train.clip=0.5 from here on, and not unset as before"},
+           {0.5, nullptr, "train.clip=null from here on, and not 0.5 as before"},
+           {"", "a", "train.clip=a from here on, and not \"\" as before"}})
+    EXPECT_NE(changed(before, now).find(line), std::string::npos) << changed(before, now);
+}
+
 }  // namespace
 }  // namespace cohort::run

@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "core/json_text.h"
+#include "core/log.h"
 #include "core/message_of.h"
 #include "core/philox.h"
 #include "sim/host/kinematics.h"
@@ -448,6 +450,29 @@ TEST_F(TaskFileParts, FaultsOfTheirsAreNamedWithARemedy) {
     const std::string said = message_of([&] { make_task(write("bad.yaml", text), {}); });
     EXPECT_NE(said.find(says), std::string::npos) << text << "\nsays: " << said << "\nwanted: " << says;
   }
+}
+
+TEST_F(TaskFileParts, WhatIsToBeKnownOfTheScenesFilesIsShownOnce) {
+  write("rod.urdf", R"(<robot name="rod"><link name="foot"/><link name="rod">
+      <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+      <collision><geometry><sphere radius="0.1"/></geometry></collision></link>
+      <joint name="hinge" type="revolute"><parent link="foot"/><child link="rod"/><axis xyz="0 1 0"/>
+      <limit lower="-1" upper="1" effort="10" velocity="5"/></joint></robot>)");
+  write("rod.srdf", R"(<robot name="rod"><disable_collisions link1="foot" link2="rodd" reason="Never"/></robot>)");
+  const std::string task = write("rod.yaml", R"yaml(
+scene: {robot: {urdf: rod.urdf, fixed: true, actuators: {servo: {joints: hinge, stiffness: 10, damping: 1}}}}
+simulation: {decimation: 4}
+actions: {joint_pos: {}}
+observations: {policy: {joint_pos: {}}}
+)yaml");
+  const std::string file = write("log", "");
+  log::add_file(file);
+  for (int i = 0; i < 2; ++i) make_task(task, {});
+  log::remove_file(file);
+  const std::string said = read_file(file);
+  const std::size_t line = said.find("it names a link that the URDF file does not have: `rodd`");
+  EXPECT_NE(line, std::string::npos) << said;
+  EXPECT_EQ(said.find("`rodd`", line + 80), std::string::npos) << said;
 }
 
 }  // namespace

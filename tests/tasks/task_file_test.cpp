@@ -736,9 +736,9 @@ simulation: {decimation: 4}
 actions: {legs: {type: joint_position}}
 observations: {policy: {joint_pos: {}}}
 )yaml";
-  const auto complaint = [&](const std::string& text) {
+  const auto complaint = [&](const std::string& text, bool play = false) {
     const std::string file = write("bad.yaml", text);
-    return message_of([&] { make_task(file, {}); });
+    return message_of([&] { make_task(file, {.overrides = {play ? "play=true" : "play=false"}}); });
   };
   EXPECT_EQ(complaint(good), "");
   write("cup.xml",
@@ -803,6 +803,8 @@ observations: {policy: {joint_pos: {}}}
       {good + "define: {a: b + 1, b: a + 1}", "'b' is defined below: a definition uses those above it"},
       {good + "define: {a: a + 1}", "'a' is defined by this itself"},
       {good + "play: {event: {push: null}}", "play.event is unknown; did you mean 'events'?"},
+      {good + "play: {kept: {}}", "play.kept is unknown"},
+      {good + "play: {include: a.yaml}", "play.include is unknown"},
       {good + "rewards: {smooth: 1}\nplay: {rewards: {smoth: null}}",
        "play.rewards.smoth is null, which takes away what the file does not have; did you mean 'smooth'?"},
       {good + "terminations: {a: base.position[2] < 1}", "a formula within { } or [ ] stands in quotation marks"},
@@ -812,6 +814,14 @@ observations: {policy: {joint_pos: {}}}
     EXPECT_NE(said.find(says), std::string::npos) << text << "\nsays: " << said << "\nwanted: " << says;
   }
   EXPECT_EQ(complaint(good + "play:"), "") << "nothing is otherwise";
+  // Whatever the reader knows may be otherwise.
+  for (const char* section : {"summary: s", "instruction: s", "settings: {}", "define: {}", "commands: {}",
+                              "rewards: {}", "terminations: {}", "metrics: {}", "events: {}", "curriculum: {}",
+                              "ppo: {}", "simulation: {}", "scene: {}", "actions: {}", "observations: {}"})
+    EXPECT_EQ(complaint(good + "play: {" + section + "}"), "") << section;
+  EXPECT_EQ(complaint(good + "play: {success: time > 1}"), "");
+  EXPECT_EQ(complaint(good + "play: {evnts: {push: null}}", true), complaint(good + "play: {evnts: {push: null}}"))
+      << "in play as else";
   // All faults at once.
   const std::string said = complaint(good + "rewards: {a: 'x', b: 'y'}\nsuccess: 'z'");
   EXPECT_NE(said.find("3 faults"), std::string::npos) << said;

@@ -419,6 +419,12 @@ TEST(RobomimicRun, TypedKeysAreKnownApartFromTheFileAndRivalsAreNamed) {
             std::string::npos)
       << wrong;
   EXPECT_EQ(near_robomimic_key("train.num_epoch"), "train.num_epochs");
+  // Whatever the file may say can be typed.
+  EXPECT_EQ(near_robomimic_key("train.normalize_weights_by_ds"), "train.normalize_weights_by_ds_size");
+  for (const char* word : {"train.normalize_weights_by_ds_size=false", "train.hdf5_cache_mode=all",
+                           "train.num_parallel_calls=4", "train.view_dropout_prob=0", "train.action_config={}"})
+    EXPECT_TRUE(read_robomimic_run(path, {word, kUncached.front()}).overrides.size() <= 1)
+        << word << " is the file's key";
 }
 
 // A sampler that clamps to [-1, 1] never draws an action of 5; the reference refuses such a batch, too.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/typed_text.h"
 #include "train/run.h"
 
 namespace cohort::train {
@@ -86,6 +87,27 @@ TEST(TypedSettings, WhatCouldDoNothingIsRefusedWithWhatWouldLetItAct) {
   EXPECT_EQ(Settled({{"train", {{"schedule", "cosine"}}}}, {"train.end_factor=0.1"}).refused, "");
   EXPECT_NE(Settled({{"train", {{"optimizer", "sgd"}}}}, {"train.beta1=0.8"}).refused.find("sgd has none"),
             std::string::npos);
+}
+
+TEST(TypedSettings, EverySettingOfASectionThatIsSwitchedOffIsRefused) {
+  RunSettings settings;
+  config::Fields fields;
+  describe(fields, settings);
+  const config::Json all = fields.to_json();
+  const auto refused = [&](const std::string& section, const config::Json& of_section) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : of_section.items())
+      if (name != "enabled") words.push_back(section + "." + name + "=" + typed_text(value));
+    EXPECT_GE(words.size(), 4u) << section;
+    const std::string together = Settled({}, words).refused;
+    for (const std::string& word : words) {
+      EXPECT_NE(Settled({}, {word}).refused.find(word), std::string::npos) << word;
+      EXPECT_NE(together.find(word), std::string::npos) << word << "\n" << together;
+    }
+  };
+  refused("train.scaler", all.at("train").at("scaler"));
+  refused("train.ema", all.at("train").at("ema"));
+  refused("rollout", all.at("rollout"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "models/check_choice.h"
+#include "models/diffusion/noise_choices.h"
 
 namespace cohort::models {
 namespace {
@@ -45,28 +47,33 @@ at::Tensor row(const at::Tensor& factors, std::int64_t which, const at::Tensor& 
 
 }  // namespace
 
+const std::vector<std::string>& beta_schedules() {
+  static const std::vector<std::string> kAll{"squaredcos_cap_v2", "linear", "scaled_linear"};
+  return kAll;
+}
+
+const std::vector<std::string>& prediction_types() {
+  static const std::vector<std::string> kAll{"epsilon", "sample", "v_prediction"};
+  return kAll;
+}
+
 void describe(config::Fields& fields, NoiseScheduleSettings& s) {
   fields.add("num_train_timesteps", s.num_train_timesteps, "noise levels in training");
-  fields.add_choice("beta_schedule", s.beta_schedule, {"squaredcos_cap_v2", "linear", "scaled_linear"},
-                    "how the noise grows over the timesteps");
+  fields.add_choice("beta_schedule", s.beta_schedule, beta_schedules(), "how the noise grows over the timesteps");
   fields.add("beta_start", s.beta_start, "first beta of the linear schedules");
   fields.add("beta_end", s.beta_end, "last beta of the linear schedules");
-  fields.add_choice("prediction_type", s.prediction_type, {"epsilon", "sample", "v_prediction"},
+  fields.add_choice("prediction_type", s.prediction_type, prediction_types(),
                     "what the network predicts: the noise, the clean actions, or the velocity");
 }
 
 void check(const NoiseScheduleSettings& s) {
   COHORT_THROW_UNLESS(s.num_train_timesteps >= 1, "diffusion: num_train_timesteps = {}, but must be at least 1",
                       s.num_train_timesteps);
-  COHORT_THROW_UNLESS(
-      s.beta_schedule == "squaredcos_cap_v2" || s.beta_schedule == "linear" || s.beta_schedule == "scaled_linear",
-      "diffusion: beta_schedule = \"{}\", but must be squaredcos_cap_v2, linear or scaled_linear", s.beta_schedule);
+  check_choice("diffusion", "beta_schedule", s.beta_schedule, beta_schedules());
   COHORT_THROW_UNLESS(0 < s.beta_start && s.beta_start <= s.beta_end && s.beta_end < 1,
                       "diffusion: beta_start = {} and beta_end = {}, but must be 0 < beta_start <= beta_end < 1",
                       s.beta_start, s.beta_end);
-  COHORT_THROW_UNLESS(
-      s.prediction_type == "epsilon" || s.prediction_type == "sample" || s.prediction_type == "v_prediction",
-      "diffusion: prediction_type = \"{}\", but must be epsilon, sample or v_prediction", s.prediction_type);
+  check_choice("diffusion", "prediction_type", s.prediction_type, prediction_types());
 }
 
 NoiseSchedule::NoiseSchedule(const NoiseScheduleSettings& settings) : settings_(settings) {

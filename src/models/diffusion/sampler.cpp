@@ -2,31 +2,42 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "models/check_choice.h"
 
 namespace cohort::models {
+namespace {
+
+const std::vector<std::string> kKinds{"ddpm", "ddim", "dpm_solver++"};
+const std::vector<std::string> kSpacings{"default", "leading", "linspace", "trailing"};
+const std::vector<std::string> kVariances{"fixed_small", "fixed_small_log", "fixed_large"};
+const std::vector<std::string> kSolvers{"midpoint", "heun"};
+const std::vector<std::string> kFinalSigmas{"zero", "sigma_min"};
+
+}  // namespace
 
 void describe(config::Fields& fields, SamplerSettings& s) {
-  fields.add_choice("kind", s.kind, {"ddpm", "ddim", "dpm_solver++"}, "how actions are drawn from noise");
+  fields.add_choice("kind", s.kind, kKinds, "how actions are drawn from noise");
   fields.add("num_inference_timesteps", s.num_inference_timesteps, "network calls per action chunk");
-  fields.add_choice("timestep_spacing", s.timestep_spacing, {"default", "leading", "linspace", "trailing"},
+  fields.add_choice("timestep_spacing", s.timestep_spacing, kSpacings,
                     "which timesteps those are; default: leading, for dpm_solver++ linspace");
   fields.add("steps_offset", s.steps_offset, "added to the timesteps of the spacing \"leading\"");
   fields.add("clip_sample", s.clip_sample, "ddpm, ddim: clamp the predicted actions to +-clip_sample_range");
   fields.add("clip_sample_range", s.clip_sample_range, "in normalised actions");
-  fields.add_choice("variance_type", s.variance_type, {"fixed_small", "fixed_small_log", "fixed_large"},
-                    "ddpm: the noise that a step adds");
+  fields.add_choice("variance_type", s.variance_type, kVariances, "ddpm: the noise that a step adds");
   fields.add("set_alpha_to_one", s.set_alpha_to_one, "ddim: the last step ends without noise");
   fields.add("eta", s.eta, "ddim: 0 is deterministic, 1 draws as much noise as ddpm");
   fields.add("use_clipped_model_output", s.use_clipped_model_output,
              "ddim: derive the noise again from the clipped actions");
   fields.add("solver_order", s.solver_order, "dpm_solver++: 1, 2 or 3");
-  fields.add_choice("solver_type", s.solver_type, {"midpoint", "heun"}, "dpm_solver++ of order 2");
+  fields.add_choice("solver_type", s.solver_type, kSolvers, "dpm_solver++ of order 2");
   fields.add("lower_order_final", s.lower_order_final, "dpm_solver++: falling order at the end of fewer than 15 steps");
   fields.add("euler_at_final", s.euler_at_final, "dpm_solver++: order 1 in the last step");
   fields.add("use_karras_sigmas", s.use_karras_sigmas, "dpm_solver++: noise levels of Karras et al. 2022");
-  fields.add_choice("final_sigmas_type", s.final_sigmas_type, {"zero", "sigma_min"},
+  fields.add_choice("final_sigmas_type", s.final_sigmas_type, kFinalSigmas,
                     "dpm_solver++: the noise level after the last step");
 }
 
@@ -36,17 +47,11 @@ std::string spacing_of(const SamplerSettings& s) {
 }
 
 void check(const SamplerSettings& s, const NoiseScheduleSettings& schedule) {
-  const auto choice = [](const char* name, const std::string& value, const std::vector<std::string>& allowed) {
-    std::string list;
-    for (const std::string& a : allowed) list += (list.empty() ? "" : ", ") + a;
-    COHORT_THROW_UNLESS(std::find(allowed.begin(), allowed.end(), value) != allowed.end(),
-                        "sampler: {} = \"{}\", but must be one of {}", name, value, list);
-  };
-  choice("kind", s.kind, {"ddpm", "ddim", "dpm_solver++"});
-  choice("timestep_spacing", s.timestep_spacing, {"default", "leading", "linspace", "trailing"});
-  choice("variance_type", s.variance_type, {"fixed_small", "fixed_small_log", "fixed_large"});
-  choice("solver_type", s.solver_type, {"midpoint", "heun"});
-  choice("final_sigmas_type", s.final_sigmas_type, {"zero", "sigma_min"});
+  check_choice("sampler", "kind", s.kind, kKinds);
+  check_choice("sampler", "timestep_spacing", s.timestep_spacing, kSpacings);
+  check_choice("sampler", "variance_type", s.variance_type, kVariances);
+  check_choice("sampler", "solver_type", s.solver_type, kSolvers);
+  check_choice("sampler", "final_sigmas_type", s.final_sigmas_type, kFinalSigmas);
   const int train = schedule.num_train_timesteps;
   const bool solver = s.kind == "dpm_solver++";
   const int most = solver ? train - 1 : train;

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "models/check_choice.h"
 #include "models/informer/embedding_tables.h"
 
 namespace cohort::models {
 namespace {
+
+const std::vector<std::string> kAttentions{"prob", "full"};
+const std::vector<std::string> kEmbeddings{"timeF", "fixed", "learned"};
+const std::vector<std::string> kFrequencies{"s", "t", "h", "d", "b", "w", "m", "a"};
+const std::vector<std::string> kActivations{"gelu", "relu"};
 
 /// Time features per row for embed = timeF.
 const std::map<std::string, int>& timef_columns() {
@@ -18,13 +26,6 @@ const std::map<std::string, int>& timef_columns() {
 
 void check_at_least(const char* name, int value, int least) {
   COHORT_THROW_UNLESS(value >= least, "informer: {} = {}, but must be at least {}", name, value, least);
-}
-
-void check_choice(const char* name, const std::string& value, const std::vector<std::string>& choices) {
-  std::string list;
-  for (const std::string& choice : choices) list += (list.empty() ? "" : ", ") + choice;
-  COHORT_THROW_UNLESS(std::find(choices.begin(), choices.end(), value) != choices.end(),
-                      "informer: {} = \"{}\", but must be one of {}", name, value, list);
 }
 
 }  // namespace
@@ -48,12 +49,12 @@ void describe(config::Fields& fields, InformerSettings& s) {
   fields.add("factor", s.factor,
              "ProbSparse: factor*ceil(ln L) queries and sampled keys; larger is nearer to full attention");
   fields.add("dropout", s.dropout, "probability of dropping an element while training");
-  fields.add_choice("attn", s.attn, {"prob", "full"}, "self-attention");
-  fields.add_choice("embed", s.embed, {"timeF", "fixed", "learned"},
+  fields.add_choice("attn", s.attn, kAttentions, "self-attention");
+  fields.add_choice("embed", s.embed, kEmbeddings,
                     "time of a row: linear in its features, sinusoid tables, or learned tables of its calendar fields");
-  fields.add_choice("freq", s.freq, {"s", "t", "h", "d", "b", "w", "m", "a"},
+  fields.add_choice("freq", s.freq, kFrequencies,
                     "distance of the rows: seconds, minutes, hours, days, business days, weeks, months, years");
-  fields.add_choice("activation", s.activation, {"gelu", "relu"}, "of the feed-forward part");
+  fields.add_choice("activation", s.activation, kActivations, "of the feed-forward part");
   fields.add("distil", s.distil, "halve the sequence between encoder layers");
   fields.add("mix", s.mix, "decoder self-attention hands on its heads one after another, as the published results did");
   fields.add("eval_sampling_seed", s.eval_sampling_seed,
@@ -89,10 +90,10 @@ void check(const InformerSettings& s) {
                       "informer: label_len + pred_len = {}, but the position table ends at {}",
                       s.label_len + s.pred_len, kPositions);
   COHORT_THROW_UNLESS(s.dropout >= 0.0 && s.dropout < 1.0, "informer: dropout = {}, but must be in [0, 1)", s.dropout);
-  check_choice("attn", s.attn, {"prob", "full"});
-  check_choice("embed", s.embed, {"timeF", "fixed", "learned"});
-  check_choice("freq", s.freq, {"s", "t", "h", "d", "b", "w", "m", "a"});
-  check_choice("activation", s.activation, {"gelu", "relu"});
+  check_choice("informer", "attn", s.attn, kAttentions);
+  check_choice("informer", "embed", s.embed, kEmbeddings);
+  check_choice("informer", "freq", s.freq, kFrequencies);
+  check_choice("informer", "activation", s.activation, kActivations);
   for (std::size_t i = 0; i < s.s_layers.size(); ++i) {
     COHORT_THROW_UNLESS(s.s_layers[i] >= 1, "informer: s_layers[{}] = {}, but must be at least 1", i, s.s_layers[i]);
     COHORT_THROW_UNLESS(i < 31 && (s.seq_len >> i) >= 1,

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/typed_text.h"
 #include "policies/foreign_flags.h"
 
 namespace cohort::policies {
@@ -303,8 +304,7 @@ class LerobotFlags : public ForeignFlags {
     for (const std::string_view name : kOfNetwork)
       if (json.contains(name)) {
         const config::Json& value = json.at(std::string(name));
-        of_file.push_back(
-            format("model.act.{}={}", name, value.is_string() ? value.get<std::string>() : json_text(value)));
+        of_file.push_back(format("model.act.{}={}", name, typed_text(value)));
       }
     see_environment(json, of_file);
     flags_.overrides.insert(flags_.overrides.begin(), of_file.begin(), of_file.end());

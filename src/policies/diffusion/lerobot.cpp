@@ -51,8 +51,8 @@ bool is_resampling(const std::string& inside) {
          inside.find("cond_encoder") == std::string::npos && inside.find("residual_conv") == std::string::npos;
 }
 
-std::string lerobot_unet_weight(const std::string& own) {
-  std::string inside = own.substr(kOwnNetwork.size());
+std::string lerobot_unet_weight(const std::string& ours) {
+  std::string inside = ours.substr(kOwnNetwork.size());
   replace(inside, ".blocks.0.block.", ".conv1.block.");
   replace(inside, ".blocks.1.block.", ".conv2.block.");
   if (is_resampling(inside)) replace(inside, ".2.conv.", ".2.");
@@ -75,7 +75,7 @@ constexpr const char *kOwnEncoders = "policy.obs_encoder.nets.obs.obs_nets.",
 
 /// A picture encoder of the network: the start of its weights' names here and there.
 struct EncoderNames {
-  std::string own, theirs;
+  std::string ours, theirs;
 };
 
 /// Encoders in the order of the cameras that have one of their own. LeRobot numbers them unless all cameras share one.
@@ -86,7 +86,7 @@ std::vector<EncoderNames> encoders_of(const PolicySettings& settings) {
     if (!o.is_camera()) continue;
     shared = shared || !o.shares.empty();
     if (!o.shares.empty()) continue;
-    encoders.push_back({.own = kOwnEncoders + models::camera_module_name(o.name) + ".",
+    encoders.push_back({.ours = kOwnEncoders + models::camera_module_name(o.name) + ".",
                         .theirs = format("{}{}.", kTheirEncoders, encoders.size())});
   }
   if (shared || (encoders.size() == 1 && !settings.shared_cameras.empty())) encoders[0].theirs = kTheirEncoders;
@@ -219,19 +219,19 @@ void write_encoder(const PolicySettings& settings, LeRobotPolicy& policy) {
 
 }  // namespace
 
-weights::NamedTensors lerobot_diffusion_weights(const PolicySettings& settings, weights::NamedTensors own) {
+weights::NamedTensors lerobot_diffusion_weights(const PolicySettings& settings, weights::NamedTensors ours) {
   const std::vector<EncoderNames> encoders = encoders_of(settings);
   weights::NamedTensors theirs;
   std::map<std::string, at::Tensor> columns;  // x of key points, until its y comes
-  for (auto& [name, tensor] : own) {
+  for (auto& [name, tensor] : ours) {
     if (name.starts_with(kOwnNetwork)) {
       theirs.emplace_back(lerobot_unet_weight(name), std::move(tensor));
       continue;
     }
     const auto encoder = std::find_if(encoders.begin(), encoders.end(),
-                                      [&](const EncoderNames& one) { return name.starts_with(one.own); });
+                                      [&](const EncoderNames& one) { return name.starts_with(one.ours); });
     COHORT_THROW_UNLESS(encoder != encoders.end(), "LeRobot's diffusion policies have no {}", name);
-    const std::string inside = name.substr(encoder->own.size());
+    const std::string inside = name.substr(encoder->ours.size());
     if (inside == "pool.temperature") continue;  // 1, which theirs divide by without saying it
     if (inside == "pool.pos_x" || inside == "pool.pos_y") {
       at::Tensor& first = columns[encoder->theirs];
@@ -255,10 +255,10 @@ weights::NamedTensors lerobot_diffusion_weights(const PolicySettings& settings, 
 
 weights::NamedTensors own_diffusion_weights(const PolicySettings& settings, weights::NamedTensors theirs) {
   const std::vector<EncoderNames> encoders = encoders_of(settings);
-  weights::NamedTensors own;
+  weights::NamedTensors ours;
   for (auto& [name, tensor] : theirs) {
     if (name.starts_with(kTheirNetwork)) {
-      own.emplace_back(own_unet_weight(name), std::move(tensor));
+      ours.emplace_back(own_unet_weight(name), std::move(tensor));
       continue;
     }
     const auto encoder = std::find_if(encoders.begin(), encoders.end(),
@@ -268,9 +268,9 @@ weights::NamedTensors own_diffusion_weights(const PolicySettings& settings, weig
       const at::Tensor grid = tensor.to(at::kFloat);
       COHORT_THROW_UNLESS(grid.dim() == 2 && grid.size(1) == 2, "{} has shape {}, but must be (pixels, 2)", name,
                           c10::str(grid.sizes()));
-      own.emplace_back(encoder->own + "pool.pos_x", grid.select(1, 0).unsqueeze(0).contiguous());
-      own.emplace_back(encoder->own + "pool.pos_y", grid.select(1, 1).unsqueeze(0).contiguous());
-      own.emplace_back(encoder->own + "pool.temperature", at::ones({1}, at::kFloat));
+      ours.emplace_back(encoder->ours + "pool.pos_x", grid.select(1, 0).unsqueeze(0).contiguous());
+      ours.emplace_back(encoder->ours + "pool.pos_y", grid.select(1, 1).unsqueeze(0).contiguous());
+      ours.emplace_back(encoder->ours + "pool.temperature", at::ones({1}, at::kFloat));
       continue;
     }
     const auto part = std::find_if(std::begin(kEncoderParts), std::end(kEncoderParts),
@@ -278,9 +278,9 @@ weights::NamedTensors own_diffusion_weights(const PolicySettings& settings, weig
     COHORT_THROW_UNLESS(part != std::end(kEncoderParts),
                         "holds {}, which no diffusion policy of {} cameras has, whose encoders are {}", name,
                         settings.rgb.size(), all_share(settings) ? "one" : "apart");
-    own.emplace_back(encoder->own + part->first + inside.substr(std::string(part->second).size()), std::move(tensor));
+    ours.emplace_back(encoder->ours + part->first + inside.substr(std::string(part->second).size()), std::move(tensor));
   }
-  return own;
+  return ours;
 }
 
 void read_lerobot_diffusion(const LeRobotPolicy& policy, PolicySettings& settings) {

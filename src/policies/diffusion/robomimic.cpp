@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/diffusion/noise_choices.h"
 #include "policies/diffusion/robomimic.h"
 
 namespace cohort::policies {
@@ -16,8 +17,8 @@ void read_noise(JsonSection& section, bool enabled, models::NoiseScheduleSetting
                 models::SamplerSettings& sampler) {
   section.take("num_train_timesteps", schedule.num_train_timesteps);
   if (enabled) {
-    section.take_choice("beta_schedule", schedule.beta_schedule, {"squaredcos_cap_v2", "linear", "scaled_linear"});
-    section.take_choice("prediction_type", schedule.prediction_type, {"epsilon", "sample", "v_prediction"});
+    section.take_choice("beta_schedule", schedule.beta_schedule, models::beta_schedules());
+    section.take_choice("prediction_type", schedule.prediction_type, models::prediction_types());
   } else {
     section.ignore("beta_schedule");
     section.ignore("prediction_type");

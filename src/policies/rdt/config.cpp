@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/typed_text.h"
 #include "core/yaml_file.h"
 #include "policies/rdt/state_vector.h"
 
@@ -90,7 +91,7 @@ class ConfigReader {
   }
 
   void take(const std::string& key, const Json& value) {
-    const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
+    const std::string text = typed_text(value);
     if (const auto same = setting_of_key().find(key); same != setting_of_key().end()) {
       set(same->second, text);
     } else if (const auto only = only_value_of_key().find(key); only != only_value_of_key().end()) {

@@ -15,6 +15,7 @@
 #include "core/fnv.h"
 #include "core/format.h"
 #include "core/json_text.h"
+#include "core/typed_text.h"
 #include "tasks/file/plan_reader.h"
 
 namespace cohort::tasks {
@@ -32,9 +33,13 @@ constexpr int kNewestFormat = 1;
 
 }  // namespace
 
-PlanReader::PlanReader(std::string file, Json content, bool at_ends, std::int64_t horizon,
-                       const std::vector<std::string>& reward_scales, bool commands_by_hand)
-    : file_(std::move(file)), content_(std::move(content)), at_ends_(at_ends), horizon_(horizon) {
+PlanReader::PlanReader(std::string file, Json content, std::vector<std::string> in_play, bool at_ends,
+                       std::int64_t horizon, const std::vector<std::string>& reward_scales, bool commands_by_hand)
+    : file_(std::move(file)),
+      content_(std::move(content)),
+      in_play_(std::move(in_play)),
+      at_ends_(at_ends),
+      horizon_(horizon) {
   // TERM:FACTOR; the task refuses what is none.
   for (const std::string& scale : reward_scales)
     if (const std::size_t colon = scale.find(':'); colon != std::string::npos)
@@ -53,8 +58,9 @@ FilePlan PlanReader::read() {
       throw Error(format("{}: the file is of version {} of task files, and this Cohort knows {}: a newer one reads it",
                          file_, format_version, kNewestFormat));
     plan_.spec.name = fs::path(file_).stem().string();
-    plan_.scene_key = format("{:016x}", fnv1a(json_text(root.get("scene")) + json_text(root.get("simulation"))));
     kept_ = root.get("kept");
+    const std::vector<std::string> of_file = root.asked();
+    plan_.scene_key = format("{:016x}", fnv1a(json_text(root.get("scene")) + json_text(root.get("simulation"))));
     if (kept_.is_object()) choose_kept_model();
     root.take("summary", plan_.spec.summary);
     root.take("instruction", plan_.spec.instruction);
@@ -101,6 +107,7 @@ FilePlan PlanReader::read() {
     for (const sim::Field field : control_names.leaves())
       if (std::ranges::find(plan_.leaves, field) == plan_.leaves.end()) plan_.leaves.push_back(field);
     read_expert(root);
+    check_play(root, of_file);
     // What terms read is of the present, as positions and velocities are.
     plan_.simulation.leave_present = !plan_.leaves.empty();
   }
@@ -165,41 +172,43 @@ std::vector<std::string> ppo_words(const Json& content) {
     if (v.is_object()) {
       for (const auto& [key, inner] : v.items()) add(path.empty() ? key : path + "." + key, inner);
     } else if (!v.is_null()) {
-      words.push_back(path + "=" + (v.is_string() ? v.get<std::string>() : json_text(v)));
+      words.push_back(path + "=" + typed_text(v));
     }
   };
   if (content.contains("ppo")) add("", content.at("ppo"));
   return words;
 }
 
-/// Throws Error where `play` changes a section that there is not, or takes away what the file does not have: a word that
-/// is spelt wrong would change nothing, and only in evaluation.
-void check_play(const std::string& file, const Json& content, const Json& changes) {
-  static const std::set<std::string> kSections = {
-      "summary", "instruction", "scene",        "simulation",   "settings", "define",
-      "actions", "commands",    "observations", "terminations", "success",  "rewards",
-      "metrics", "events",      "expert",       "curriculum",   "ppo"};
-  COHORT_THROW_UNLESS(changes.is_object(), "{}: play is an object: the sections that are otherwise in evaluation",
-                      file);
-  const std::function<void(const std::string&, const Json&, const Json&)> visit =
-      [&](const std::string& path, const Json& has, const Json& change) {
-        for (const auto& [key, value] : change.items()) {
-          const bool there = has.is_object() && has.contains(key);
-          if (value.is_null() ? !there : path == "play" && !kSections.contains(key)) {
-            std::vector<std::string> known(kSections.begin(), kSections.end());
-            if (value.is_null()) known.clear();
-            if (value.is_null() && has.is_object())
-              for (const auto& [name, unused] : has.items()) known.push_back(name);
-            const std::string near = config::nearest(key, known);
-            throw Error(format("{}: {}.{} {}{}", file, path, key,
-                               value.is_null() ? "is null, which takes away what the file does not have" : "is unknown",
-                               near.empty() ? "" : format("; did you mean '{}'?", near)));
-          }
-          if (there && value.is_object()) visit(path + "." + key, has[key], value);
-        }
-      };
-  visit("play", content, changes);
+void PlanReader::check_play(JsonSection& root, const std::vector<std::string>& of_file) {
+  std::vector<std::string> known = root.asked();
+  std::erase_if(known, [&](const std::string& key) { return std::ranges::find(of_file, key) != of_file.end(); });
+  for (const std::string& key : in_play_) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const std::string near = config::nearest(key, known);
+    wrong("play." + key, "is unknown" + (near.empty() ? "" : format("; did you mean '{}'?", near)));
+    root.ignore(key);  // it is told
+  }
 }
+
+namespace {
+
+/// Throws Error where `play` takes away what the file does not have.
+void check_taken_away(const std::string& file, const std::string& path, const Json& has, const Json& changes) {
+  for (const auto& [key, change] : changes.items()) {
+    const bool there = has.is_object() && has.contains(key);
+    if (change.is_null() && !there) {
+      std::vector<std::string> known;
+      if (has.is_object())
+        for (const auto& [name, unused] : has.items()) known.push_back(name);
+      const std::string near = config::nearest(key, known);
+      throw Error(format("{}: {}.{} is null, which takes away what the file does not have{}", file, path, key,
+                         near.empty() ? "" : format("; did you mean '{}'?", near)));
+    }
+    if (there && change.is_object()) check_taken_away(file, path + "." + key, has[key], change);
+  }
+}
+
+}  // namespace
 
 FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int64_t horizon,
                       const std::vector<FileSetting>& settings, bool learning,
@@ -207,15 +216,22 @@ FilePlan plan_of_file(const std::string& file, Json content, bool play, std::int
   COHORT_THROW_UNLESS(content.is_object(), "{}: a task's file is an object: scene, actions, observations, rewards",
                       file);
   content = with_settings(std::move(content), settings.empty() ? settings_of_content(file, content) : settings);
+  std::vector<std::string> in_play;
   if (content.contains("play")) {
     const Json changes = content["play"];
     content.erase("play");
     if (!changes.is_null()) {  // `play:` with nothing behind it
-      check_play(file, content, changes);
+      COHORT_THROW_UNLESS(changes.is_object(), "{}: play is an object: the sections that are otherwise in evaluation",
+                          file);
+      check_taken_away(file, "play", content, changes);
+      for (const auto& [section, change] : changes.items())
+        if (!change.is_null()) in_play.push_back(section);
       if (play) content.merge_patch(changes);
     }
   }
-  return PlanReader(file, std::move(content), play || !learning, horizon, reward_scales, commands_by_hand).read();
+  return PlanReader(file, std::move(content), std::move(in_play), play || !learning, horizon, reward_scales,
+                    commands_by_hand)
+      .read();
 }
 
 void keep_plans(const std::vector<FilePlan>& plans, Json content, const fs::path& folder) {

@@ -129,11 +129,11 @@ class Evaluator {
   mutable std::vector<float> memory_;  // [row][environment]
 };
 
-SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& own, const FilePlan& plan) {
+SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& file_settings, const FilePlan& plan) {
   SceneTaskSetup setup;
-  own.horizon = plan.spec.horizon;
-  setup.fields = read_fields(settings, own);
-  setup.settings = own;
+  file_settings.horizon = plan.spec.horizon;
+  setup.fields = read_fields(settings, file_settings);
+  setup.settings = file_settings;
   setup.spec = plan.spec;
   setup.entities = plan.entities;
   setup.cameras = plan.cameras;
@@ -148,21 +148,21 @@ SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& own, con
 
 /// Settings of the content's task with their defaults.
 FileTaskSettings settings_of(const std::string& path, const Json& content) {
-  FileTaskSettings own;
-  own.of_file = settings_of_content(path, content);
-  if (!content.is_object() || !content.contains("success") || !content["success"].is_object()) return own;
+  FileTaskSettings file_settings;
+  file_settings.of_file = settings_of_content(path, content);
+  if (!content.is_object() || !content.contains("success") || !content["success"].is_object()) return file_settings;
   const Json& success = content["success"];
-  if (!success.contains("ends_episode")) return own;
+  if (!success.contains("ends_episode")) return file_settings;
   COHORT_THROW_UNLESS(success["ends_episode"].is_boolean(), "{}: success.ends_episode is {}: true or false", path,
                       json_text(success["ends_episode"]));
-  own.end_on_success = success["ends_episode"].get<bool>();
-  return own;
+  file_settings.end_on_success = success["ends_episode"].get<bool>();
+  return file_settings;
 }
 
 class FileTask final : public SceneTask, public TakesCommands {
  public:
-  FileTask(const TaskSettings& settings, FileTaskSettings own, FilePlan plan)
-      : FileTask(settings, own, std::make_unique<FilePlan>(std::move(plan))) {}
+  FileTask(const TaskSettings& settings, FileTaskSettings file_settings, FilePlan plan)
+      : FileTask(settings, file_settings, std::make_unique<FilePlan>(std::move(plan))) {}
 
   TaskContract contract() override {
     TaskContract contract = SceneTask::contract();
@@ -173,10 +173,10 @@ class FileTask final : public SceneTask, public TakesCommands {
     contract.default_joint_pos.clear();
     const sim::ModelInfo& info = plan_->model.info;
     for (const std::string& name : contract.joint_names) {
-      const auto own = std::ranges::find(file.joint_names, name);
+      const auto named = std::ranges::find(file.joint_names, name);
       contract.default_joint_pos.push_back(
-          own != file.joint_names.end()
-              ? file.default_joint_pos[static_cast<std::size_t>(own - file.joint_names.begin())]
+          named != file.joint_names.end()
+              ? file.default_joint_pos[static_cast<std::size_t>(named - file.joint_names.begin())]
               : plan_->model
                     .qpos[static_cast<std::size_t>(info.joints[static_cast<std::size_t>(info.joint(name))].qpos)]);
     }
@@ -215,8 +215,8 @@ class FileTask final : public SceneTask, public TakesCommands {
     return plan_->commands[command];
   }
 
-  FileTask(const TaskSettings& settings, FileTaskSettings own, std::unique_ptr<FilePlan> plan)
-      : SceneTask(settings, setup_of(settings, own, *plan)),
+  FileTask(const TaskSettings& settings, FileTaskSettings file_settings, std::unique_ptr<FilePlan> plan)
+      : SceneTask(settings, setup_of(settings, file_settings, *plan)),
         plan_(std::move(plan)),
         n_pad_((n_envs() + kRange - 1) / kRange * kRange),
         control_(plan_->control, plan_->control_arrays, plan_->control_memories, n_pad_),
@@ -235,7 +235,8 @@ class FileTask final : public SceneTask, public TakesCommands {
       control_.set_ground(plan_->terrain->view());
       judge_.set_ground(plan_->terrain->view());
     }
-    if (scene().options().device.kind != DeviceKind::kCuda || !own.on_device || plan_->commands_by_hand) return;
+    if (scene().options().device.kind != DeviceKind::kCuda || !file_settings.on_device || plan_->commands_by_hand)
+      return;
     // Parameters of environments are in host memory: who reads them computes there.
     const auto reads_parameters = [](const std::vector<ArrayPlace>& places) {
       return std::ranges::any_of(places, [](ArrayPlace at) { return at.kind == ArrayPlace::kParameter; });
@@ -244,7 +245,7 @@ class FileTask final : public SceneTask, public TakesCommands {
     DeviceLoop::Rules rules{.horizon = spec().horizon,
                             .clips = clips_actions(),
                             .sparse = is_sparse(),
-                            .ends_on_success = own.end_on_success,
+                            .ends_on_success = file_settings.end_on_success,
                             .terms = static_cast<std::int64_t>(spec().reward_terms.size()),
                             .scales = term_scales()};
     auto there = std::make_unique<DeviceLoop>(*plan_, scene(), randomizer_, rules, keys_, n_pad_,
@@ -385,12 +386,12 @@ class FileTask final : public SceneTask, public TakesCommands {
       pos[i] += event.pose[i].at(random.uniform(i));
       turn[i] = event.pose[3 + i].at(random.uniform(3 + i));
     }
-    const std::array<double, 4>& own = event.frame.quat;
+    const std::array<double, 4>& at_start = event.frame.quat;
     const std::array<double, 4> wanted = product(quat_of_rpy(turn[0], turn[1], turn[2]), event.frame_quat);
     const sim::IkTarget target{.link = event.frame.link,
                                .point = event.frame.pos,
                                .pos = pos,
-                               .quat = product(wanted, {own[0], -own[1], -own[2], -own[3]})};
+                               .quat = product(wanted, {at_start[0], -at_start[1], -at_start[2], -at_start[3]})};
     std::vector<int> dofs;
     for (const int j : event.joints) dofs.push_back(info.joints[static_cast<std::size_t>(j)].dof);
     constexpr double kNear = 1e-6;  // m, rad
@@ -441,7 +442,7 @@ class FileTask final : public SceneTask, public TakesCommands {
   void views_taken() override {
     sim::Engine& engine = scene().engine();
     const auto place = [&](ArrayPlace at) {
-      const auto own = [](auto* data, ArrayType type, long long env_stride) {
+      const auto of_task = [](auto* data, ArrayType type, long long env_stride) {
         return Array{data, type, env_stride, 1};
       };
       switch (at.kind) {
@@ -453,33 +454,34 @@ class FileTask final : public SceneTask, public TakesCommands {
         case ArrayPlace::kControl:
           return array_of(engine.host_view(sim::Field::kCtrl, sim::Access::kWrite));
         case ArrayPlace::kSteps:
-          return own(step_counts_.data(), ArrayType::kInt64, 1);
+          return of_task(step_counts_.data(), ArrayType::kInt64, 1);
         case ArrayPlace::kAction: {
           const auto width = static_cast<long long>(plan_->spec.action.names.size());
-          return own(const_cast<float*>(actions().data()), ArrayType::kFloat, width);
+          return of_task(const_cast<float*>(actions().data()), ArrayType::kFloat, width);
         }
         case ArrayPlace::kObservation: {
           const auto which = static_cast<std::size_t>(at.which);
-          return own(observation_values(which).data(), ArrayType::kFloat, plan_->spec.observations[which].elements());
+          return of_task(observation_values(which).data(), ArrayType::kFloat,
+                         plan_->spec.observations[which].elements());
         }
         case ArrayPlace::kTerms:
-          return own(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
+          return of_task(terms_.data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.reward_terms.size()));
         case ArrayPlace::kMetrics:
-          return own(metric_values().data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.metrics.size()));
+          return of_task(metric_values().data(), ArrayType::kFloat, static_cast<long long>(plan_->spec.metrics.size()));
         case ArrayPlace::kTask:
           return array_of(randomizer_.task_values(static_cast<TaskParameter>(at.which)));
         case ArrayPlace::kParameter:
           return array_of(engine.parameter(static_cast<sim::Parameter>(at.which)));
         case ArrayPlace::kExpert:
           expert_actions_.resize(static_cast<std::size_t>(n_pad_) * plan_->spec.action.names.size());
-          return own(expert_actions_.data(), ArrayType::kFloat,
-                     static_cast<long long>(plan_->spec.action.names.size()));
+          return of_task(expert_actions_.data(), ArrayType::kFloat,
+                         static_cast<long long>(plan_->spec.action.names.size()));
         case ArrayPlace::kSuccess:
-          return own(success_.data(), ArrayType::kUInt8, 1);
+          return of_task(success_.data(), ArrayType::kUInt8, 1);
         case ArrayPlace::kTerminated:
-          return own(terminated_.data(), ArrayType::kUInt8, 1);
+          return of_task(terminated_.data(), ArrayType::kUInt8, 1);
         case ArrayPlace::kTruncated:
-          return own(truncated_.data(), ArrayType::kUInt8, 1);
+          return of_task(truncated_.data(), ArrayType::kUInt8, 1);
       }
       return Array{};
     };
@@ -620,11 +622,11 @@ FilePlan plan_of_settings(const std::string& path, Json content, const TaskSetti
 std::unique_ptr<Task> make_file_task(const std::string& named, const TaskSettings& settings) {
   return of_file_or_copy(named, [&](const std::string& path) {
     Json content = read_content(path);
-    FileTaskSettings own = settings_of(path, content);
-    FileTaskSettings set = own;
+    FileTaskSettings file_settings = settings_of(path, content);
+    FileTaskSettings set = file_settings;
     read_fields(settings, set);
     FilePlan plan = plan_of_settings(path, std::move(content), settings, std::move(set));
-    return std::unique_ptr<Task>(std::make_unique<FileTask>(settings, own, std::move(plan)));
+    return std::unique_ptr<Task>(std::make_unique<FileTask>(settings, file_settings, std::move(plan)));
   });
 }
 
@@ -636,12 +638,12 @@ TaskEntry task_of_file(const std::string& named) {
   return of_file_or_copy(named, [&](const std::string& path) {
     const Json content = read_content(path);
     const FilePlan plan = plan_of_file(path, content, false);
-    FileTaskSettings own = settings_of(path, content);
-    own.horizon = plan.spec.horizon;
+    FileTaskSettings file_settings = settings_of(path, content);
+    file_settings.horizon = plan.spec.horizon;
     return TaskEntry{.name = named,
                      .summary = plan.spec.summary,
                      .make = [named](const TaskSettings& s) { return make_file_task(named, s); },
-                     .settings = [own] { return fields_of(own); },
+                     .settings = [file_settings] { return fields_of(file_settings); },
                      .ppo = plan.ppo};
   });
 }
@@ -672,13 +674,14 @@ void register_library_task(const std::string& file) {
   [[maybe_unused]] const std::string path = kLibrary + file;
 #ifdef COHORT_HAS_YAML
   const Json content = read_content(path);
-  FileTaskSettings own = settings_of(path, content);
+  FileTaskSettings file_settings = settings_of(path, content);
   const Json& time = content.at("simulation");
-  own.horizon = std::llround(time.at("episode_length_s").get<double>() / time.at("control_period").get<double>());
+  file_settings.horizon =
+      std::llround(time.at("episode_length_s").get<double>() / time.at("control_period").get<double>());
   register_task({.name = task_title(file),
                  .summary = content.value("summary", ""),
                  .make = [path](const TaskSettings& s) { return make_file_task(path, s); },
-                 .settings = [own] { return fields_of(own); },
+                 .settings = [file_settings] { return fields_of(file_settings); },
                  .ppo = ppo_words(content)});
 #endif
 }

@@ -25,14 +25,18 @@ class PlanReader {
   using Graph = terms::Graph;
 
  public:
+  /// in_play: the sections that the content's `play` has named, whose names are compared with what is read here.
   /// at_ends: curricula are where they lead to. commands_by_hand: as of plan_of_file().
-  PlanReader(std::string file, config::Json content, bool at_ends, std::int64_t horizon,
-             const std::vector<std::string>& reward_scales, bool commands_by_hand);
+  PlanReader(std::string file, config::Json content, std::vector<std::string> in_play, bool at_ends,
+             std::int64_t horizon, const std::vector<std::string>& reward_scales, bool commands_by_hand);
   FilePlan read();
 
  private:
   void wrong(const std::string& path, const std::string& why) { wrong_.push_back(path + " " + why); }
   void stop_if_wrong();
+  /// Refuses what `play` names and nobody has asked `root` for, but to know what file it is (of_file): a word that is spelt
+  /// wrong would change nothing, and only in evaluation.
+  void check_play(JsonSection& root, const std::vector<std::string>& of_file);
   /// Of those that the run keeps, the one for these settings.
   void choose_kept_model();
   /// Keeps what body() complains about, for the end.
@@ -170,6 +174,7 @@ class PlanReader {
 
   std::string file_;
   Json content_;
+  std::vector<std::string> in_play_;
   std::filesystem::path folder_;
   FilePlan plan_;
   std::vector<std::string> wrong_;

@@ -350,6 +350,8 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     value = judges_ ? command->second.during : command->second.next;
     return true;
   }
+  // Defined behind the events: terms above them are about a step before which nobody has pushed yet.
+  COHORT_THROW_UNLESS(name != "pushed", "'{}' is known to `observations` alone", name);
   if (name == "step") return plain(), value = step(), true;
   if (name == "time")
     return plain(), value = g_.multiply(step(), g_.constant(static_cast<float>(model_.control_period))), true;
@@ -390,10 +392,12 @@ bool Quantities::find(const std::string& name, const std::vector<Argument>& argu
     return true;
   }
   if (name == "geom_friction") {
+    const std::vector<std::string> patterns = texts_of(name, arguments);
+    COHORT_THROW_UNLESS(!patterns.empty(), "{}(\"PATTERN\") needs geoms", name);
     std::vector<std::string> geoms;
     for (const sim::GeomInfo& geom : model_.info.geoms) geoms.push_back(geom.name);
     std::vector<int> values;
-    for (const int geom : match_names(geoms, texts_of(name, arguments), "geom")) values.push_back(3 * geom);
+    for (const int geom : match_names(geoms, patterns, "geom")) values.push_back(3 * geom);
     value =
         g_.load(array({ArrayPlace::kParameter, static_cast<int>(sim::Parameter::kGeomFriction)}), std::move(values));
     return true;

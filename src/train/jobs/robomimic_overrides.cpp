@@ -1,47 +1,33 @@
 #include "train/jobs/robomimic_overrides.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
 #include "core/error.h"
+#include "core/json_section.h"
 #include "core/json_text.h"
 #include "core/utf8.h"
+#include "train/jobs/robomimic_reading.h"
 
 namespace cohort::train {
 namespace {
 
 using config::Json;
 
-/// Keys of robomimic's section "train" that a command line may set though the file lacks them. What else begins with
-/// "train." is the job's own (train.lr, train.steps, ...).
-constexpr std::array<std::string_view, 24> kTrainKeys{"data",
-                                                      "data_path",
-                                                      "data_format",
-                                                      "dataset_names",
-                                                      "sample_weights",
-                                                      "output_dir",
-                                                      "num_epochs",
-                                                      "batch_size",
-                                                      "seed",
-                                                      "cuda",
-                                                      "seq_length",
-                                                      "frame_stack",
-                                                      "pad_seq_length",
-                                                      "pad_frame_stack",
-                                                      "subsample_length",
-                                                      "action_keys",
-                                                      "action_shapes",
-                                                      "hdf5_filter_key",
-                                                      "hdf5_validation_filter_key",
-                                                      "shuffle_buffer_size",
-                                                      "max_grad_norm",
-                                                      "goal_mode",
-                                                      "num_data_workers",
-                                                      "hdf5_normalize_obs"};
+/// Keys of robomimic's section "train" that a command line may set though the file lacks them: those that read_train() asks
+/// for. What else begins with "train." is the job's own (train.lr, train.steps, ...).
+const std::vector<std::string>& train_keys() {
+  static const std::vector<std::string> kAll = [] {
+    const Json none = Json::object();
+    RobomimicReading reading;
+    config::JsonSection section(none, ".train", reading.refused);
+    read_train(section, reading);
+    return section.asked();
+  }();
+  return kAll;
+}
 
 /// A value as a command line writes it: JSON, Python's words, a list without quotation marks, or text.
 Json value_of(const std::string& text) {
@@ -95,7 +81,7 @@ bool is_robomimic_key(const Json& json, const std::string& path) {
   if (path == "algo_name" || has_path(json, path)) return true;
   if (!path.starts_with("train.")) return false;
   const std::string key = path.substr(6, path.find('.', 6) - 6);
-  return std::find(kTrainKeys.begin(), kTrainKeys.end(), key) != kTrainKeys.end() || key == "action_config";
+  return std::ranges::find(train_keys(), key) != train_keys().end();
 }
 
 /// The flags of robomimic's train.py that are no keys of its configuration. --name is a setting of ours, --resume is
@@ -134,8 +120,7 @@ void set_script_flags(Json& json, const std::vector<std::string>& overrides, con
 
 std::string near_robomimic_key(const std::string& key) {
   if (!key.starts_with("train.")) return "";
-  const std::vector<std::string> known(kTrainKeys.begin(), kTrainKeys.end());
-  const std::string near = config::nearest(key.substr(6), known);
+  const std::string near = config::nearest(key.substr(6), train_keys());
   return near.empty() ? "" : "train." + near;
 }
 

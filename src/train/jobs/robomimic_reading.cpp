@@ -96,11 +96,9 @@ void read_train(JsonSection& s, RobomimicReading& r) {
   s.take("subsample_length", r.subsample_length);
   s.take("shuffle_buffer_size", r.shuffle_buffer);
   s.take("num_data_workers", r.workers);
-  if (s.has("normalize_weights_by_ds_size")) {  // robomimic's; the fork always does so
-    bool normalize = true;
-    s.take("normalize_weights_by_ds_size", normalize);
-    r.weights_of_windows = !normalize;
-  }
+  bool normalize = !r.weights_of_windows;
+  s.take("normalize_weights_by_ds_size", normalize);  // robomimic's; the fork always does so
+  r.weights_of_windows = !normalize;
   s.take_or_null("hdf5_filter_key", r.filter_key, {});
   s.take_or_null("hdf5_validation_filter_key", r.validation_filter_key, {});
   for (const char* key : {"num_parallel_calls", "traj_transform_threads", "traj_read_threads"})

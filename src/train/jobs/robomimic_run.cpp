@@ -276,9 +276,12 @@ RobomimicRun read_robomimic_run(const std::string& path, const std::vector<std::
   fields.section("model", [&] { describe(fields, model); });
   run.settings = fields.to_json();
   // These follow from the model and the data.
-  for (const char* key : {"observation_steps", "action_steps", "action_begin"}) run.settings["data"].erase(key);
+  const auto leave_out = [&](const char* section, const char* key) {
+    COHORT_CHECK(run.settings[section].erase(key) == 1, "there is no setting {}.{}", section, key);
+  };
+  for (const char* key : {"observation_steps", "action_steps", "action_begin"}) leave_out("data", key);
   for (const char* key : {"action_width", "action_widths", "low_dim_widths", "image_size", "recorded"})
-    run.settings["model"].erase(key);
+    leave_out("model", key);
   run.settings["data"]["combine_statistics"] = true;
 
   Json& s = run.settings;
