@@ -12,6 +12,7 @@
 #include "cli/next_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/take_task.h"
 #include "cli/task_arguments.h"
 #include "cli/torch_program.h"
 #include "cli/train_on.h"

@@ -18,6 +18,7 @@
 #include "cli/parse_arguments.h"
 #include "cli/picture_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/take_task.h"
 #include "cli/torch_program.h"
 #include "core/config.h"
 #include "core/json_text.h"

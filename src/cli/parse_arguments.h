@@ -24,9 +24,4 @@ std::string page_name(const std::string& file);
 /// Throws UsageError for a word that is written as a path, with a slash, where nothing is.
 void check_path(const std::string& word);
 
-/// The task that a command line names, in whatever way other commands take it: by --task, as task=NAME, or as the first word
-/// that is no setting, which is taken out of `words`. Empty: none. Throws UsageError where two are named, and
-/// as check_path().
-std::string take_task(std::vector<std::string>& words, const std::string& option);
-
 }  // namespace cohort::cli

@@ -8,6 +8,7 @@
 #include "cli/child_command.h"
 #include "cli/parse_arguments.h"
 #include "cli/subcommand.h"
+#include "cli/take_task.h"
 #include "cli/tasks_new.h"
 #include "core/config.h"
 #include "core/devices_cpu.h"
