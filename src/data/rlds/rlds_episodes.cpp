@@ -122,14 +122,10 @@ class RldsEpisode final : public Episode {
 
   std::string location() const override { return records_.location(index_); }
 
-  /// Memory that it keeps or will: its index, and the record's pages that it maps.
-  std::int64_t bytes() const {
-    return bytes(records_.payload(index_).size(), example_.entries().capacity(), leaves_, steps_);
-  }
-  /// The same of an episode whose record has so many bytes and entries.
-  static std::int64_t bytes(std::size_t record, std::size_t entries, const std::vector<StepLeaf>& leaves,
+  /// Memory that an episode keeps or will: its index of so many features, and the record's pages that it maps.
+  static std::int64_t bytes(std::size_t record, std::size_t features, const std::vector<StepLeaf>& leaves,
                             std::int64_t steps) {
-    std::size_t total = sizeof(RldsEpisode) + record + entries * sizeof(Example::Entry) +
+    std::size_t total = sizeof(RldsEpisode) + record + std::bit_ceil(features) * sizeof(Example::Entry) +
                         leaves.size() * (sizeof(LeafValues) + sizeof(std::atomic<bool>));
     for (const StepLeaf& leaf : leaves)
       if (is_late(leaf)) {
@@ -446,7 +442,6 @@ std::vector<std::string> RldsEpisodes::element_names(const std::string& field_na
 std::pair<std::filesystem::path, std::string> RldsEpisodes::place(std::int64_t episode) const {
   return impl_->records.place(impl_->episodes[static_cast<std::size_t>(episode)]);
 }
-
 std::string_view RldsEpisodes::record(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
   const std::int64_t number = impl_->episodes[static_cast<std::size_t>(episode)];
@@ -456,10 +451,9 @@ std::string_view RldsEpisodes::record(std::int64_t episode) const {
 
 std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
   COHORT_CHECK(episode >= 0 && episode < size(), "episode {} of {}", episode, size());
-  const auto e = static_cast<std::size_t>(episode);
-  const std::int64_t expected = bytes_when_open(episode, {});
   // Captures no more than std::function holds without memory of its own.
-  return impl_->cache.get(episode, expected, [this, e]() -> EpisodeCache::Made {
+  return impl_->cache.get(episode, bytes_when_open(episode, {}), [this, episode]() -> EpisodeCache::Made {
+    const auto e = static_cast<std::size_t>(episode);
     const std::int64_t record = impl_->episodes[e];
     const std::string& when = impl_->settings.checksums;
     if (when == "always" || (when == "first" && !impl_->verified[e].load(std::memory_order_relaxed))) {
@@ -467,10 +461,9 @@ std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
       impl_->verified[e].store(true, std::memory_order_relaxed);
     }
     try {
-      auto opened = std::make_shared<RldsEpisode>(impl_->records, record, impl_->leaves, impl_->metadata, impl_->fields,
-                                                  impl_->steps[e]);
-      const std::int64_t bytes = opened->bytes();
-      return {std::move(opened), bytes};
+      return {std::make_shared<RldsEpisode>(impl_->records, record, impl_->leaves, impl_->metadata, impl_->fields,
+                                            impl_->steps[e]),
+              bytes_when_open(episode, {})};
     } catch (const Error& error) {
       const std::string place = impl_->records.location(record), what = error.what();
       throw Error(what.starts_with(place) ? what : place + ": " + what);
@@ -480,10 +473,8 @@ std::shared_ptr<const Episode> RldsEpisodes::open(std::int64_t episode) const {
 
 std::int64_t RldsEpisodes::bytes_when_open(std::int64_t episode, std::span<const std::size_t>) const {
   const auto e = static_cast<std::size_t>(episode);
-  // What std::vector keeps for the entries that the schema names.
-  const std::size_t entries = std::bit_ceil(impl_->leaves.size() + impl_->metadata.size());
-  return RldsEpisode::bytes(static_cast<std::size_t>(impl_->records.length(impl_->episodes[e])), entries, impl_->leaves,
-                            impl_->steps[e]);
+  return RldsEpisode::bytes(impl_->records.length(impl_->episodes[e]), impl_->leaves.size() + impl_->metadata.size(),
+                            impl_->leaves, impl_->steps[e]);
 }
 
 std::uint64_t RldsEpisodes::content_hash() const {

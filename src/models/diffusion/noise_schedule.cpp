@@ -69,11 +69,11 @@ void describe(config::Fields& fields, NoiseScheduleSettings& s) {
 void check(const NoiseScheduleSettings& s) {
   COHORT_THROW_UNLESS(s.num_train_timesteps >= 1, "diffusion: num_train_timesteps = {}, but must be at least 1",
                       s.num_train_timesteps);
-  check_choice("diffusion", "beta_schedule", s.beta_schedule, beta_schedules());
+  check_choice("noise schedule", "beta_schedule", s.beta_schedule, beta_schedules());
   COHORT_THROW_UNLESS(0 < s.beta_start && s.beta_start <= s.beta_end && s.beta_end < 1,
                       "diffusion: beta_start = {} and beta_end = {}, but must be 0 < beta_start <= beta_end < 1",
                       s.beta_start, s.beta_end);
-  check_choice("diffusion", "prediction_type", s.prediction_type, prediction_types());
+  check_choice("noise schedule", "prediction_type", s.prediction_type, prediction_types());
 }
 
 NoiseSchedule::NoiseSchedule(const NoiseScheduleSettings& settings) : settings_(settings) {
