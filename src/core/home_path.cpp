@@ -30,7 +30,7 @@ std::string variable_in_front(std::string_view text, std::size_t& end) {
 std::string with_home(const std::string& text) {
   std::size_t end = 1;
   std::string name;
-  if (text == "~" || text.starts_with("~/"))
+  if (text.starts_with("~/"))
     name = "HOME";
   else
     name = variable_in_front(text, end);
