@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 #include <vector>
+
+#include <fbgemm/Utils.h>
 
 #include <ATen/CPUFunctions.h>
 #include <ATen/Context.h>
@@ -48,8 +49,6 @@ constexpr std::int64_t kLeastDepth = 8, kLeastColumns = 8;
 // Multiply-adds that are worth a thread.
 constexpr std::int64_t kThreadWork = std::int64_t{1} << 20;
 
-#define COHORT_FOR_AVX512 __attribute__((target("avx512f")))
-
 /// A matrix of float32 whose rows or columns are contiguous.
 struct Matrix {
   const float* data = nullptr;
@@ -64,38 +63,9 @@ struct Product {
   bool add = false;  // to what is in c
 };
 
-using Lanes __attribute__((vector_size(64))) = float;
-using LaneNumbers __attribute__((vector_size(64))) = int;
-constexpr std::int64_t kLanes = 16;
-
-/// Swaps bit S of the row's and of the lane's number.
-template <int S>
-COHORT_FOR_AVX512 void swap_bit(Lanes (&rows)[kLanes]) {
-  LaneNumbers even{}, odd{};
-  for (int i = 0; i < kLanes; ++i) {
-    even[i] = i & S ? kLanes + i - S : i;
-    odd[i] = i & S ? kLanes + i : i + S;
-  }
-  for (int r = 0; r < kLanes; ++r) {
-    if (r & S) continue;
-    const Lanes a = rows[r], b = rows[r + S];
-    rows[r] = __builtin_shuffle(a, b, even);
-    rows[r + S] = __builtin_shuffle(a, b, odd);
-  }
-}
-
 /// to (rows, columns), contiguous, from a matrix whose columns are contiguous.
-COHORT_FOR_AVX512 void transpose(const Matrix& from, std::int64_t rows, std::int64_t columns, float* to) {
-  const std::int64_t whole_rows = rows - rows % kLanes, whole_columns = columns - columns % kLanes;
-  for (std::int64_t j = 0; j < whole_columns; j += kLanes)
-    for (std::int64_t i = 0; i < whole_rows; i += kLanes) {
-      Lanes block[kLanes];
-      for (int r = 0; r < kLanes; ++r) std::memcpy(&block[r], from.at(i, j + r), sizeof(Lanes));
-      swap_bit<8>(block), swap_bit<4>(block), swap_bit<2>(block), swap_bit<1>(block);
-      for (int r = 0; r < kLanes; ++r) std::memcpy(to + (i + r) * columns + j, &block[r], sizeof(Lanes));
-    }
-  for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i) to[i * columns + j] = *from.at(i, j);
+void transpose(const Matrix& from, std::int64_t rows, std::int64_t columns, float* to) {
+  fbgemm::transpose_simd(columns, rows, from.data, from.column, to, columns);
 }
 
 /// Rows [first, last) of a product, columns [left, right).
@@ -221,12 +191,13 @@ bool speed_up_matrix_products(bool on_every_processor) {
   static const bool done = [&] {
     const std::string_view wanted = library_asked_for();
     const bool can =
-        __builtin_cpu_supports("avx512f") && at::globalContext().hasMKLDNN() && at::globalContext().userEnabledMkldnn();
+        __builtin_cpu_supports("avx2") && at::globalContext().hasMKLDNN() && at::globalContext().userEnabledMkldnn();
     COHORT_THROW_UNLESS(wanted != kOneDnn || can,
-                        "{}={}: oneDNN's products need a processor with AVX-512; leave the variable unset, or say {}",
+                        "{}={}: oneDNN's products need a processor with AVX2; leave the variable unset, or say {}",
                         kLibraryVariable, kOneDnn, kMkl);
     if (!can || wanted == kMkl) return false;
-    if (wanted.empty() && __builtin_cpu_is("intel") && !on_every_processor) return false;
+    const bool faster = __builtin_cpu_supports("avx512f") && !__builtin_cpu_is("intel");
+    if (!faster && wanted.empty() && !on_every_processor) return false;
     Silence silence;
     const c10::WarningUtils::WarningHandlerGuard guard(&silence);
     static auto* const library =  // for as long as the process lives
@@ -248,7 +219,7 @@ bool speed_up_matrix_products(bool on_every_processor) {
 namespace cohort::tensors {
 
 bool speed_up_matrix_products(bool) {
-  COHORT_THROW_UNLESS(library_asked_for() != kOneDnn, "{}={}: oneDNN's products are for x86-64 processors with AVX-512",
+  COHORT_THROW_UNLESS(library_asked_for() != kOneDnn, "{}={}: oneDNN's products are for x86-64 processors",
                       kLibraryVariable, kOneDnn);
   return false;
 }

@@ -10,7 +10,7 @@ namespace cohort::tensors {
 /// to be made before its threads. on_every_processor: also where MKL is as fast, if it can run there: for tests.
 ///
 /// The variable COHORT_MATRIX_PRODUCTS decides instead of the processor: `mkl` leaves all to MKL, `onednn` takes oneDNN's
-/// also on Intel's processors, and throws Error where it cannot. A run gives the bits of another processor's library so.
+/// on every processor with AVX2, and throws Error where it cannot. A run gives the bits of another processor's library so.
 ///
 /// An element is the sum over k in its order, whatever the other rows and columns, the layout and the number of
 /// threads: the same bits for a row alone and among others.

@@ -18,7 +18,7 @@ namespace {
 class MatrixProduct : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!speed_up_matrix_products(/*on_every_processor=*/true)) GTEST_SKIP() << "needs a processor with AVX-512";
+    if (!speed_up_matrix_products(/*on_every_processor=*/true)) GTEST_SKIP() << "needs a processor with AVX2";
     at::manual_seed(1);
   }
   ~MatrixProduct() override { at::set_num_threads(threads_); }
