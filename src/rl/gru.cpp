@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -18,8 +19,7 @@ COHORT_WIDE void cell_row(const float* __restrict i, const float* __restrict s, 
     const float reset = fast_sigmoid(i[k] + s[k]), update = fast_sigmoid(i[hidden + k] + s[hidden + k]),
                 of_state = s[2 * hidden + k], fresh = fast_tanh(i[2 * hidden + k] + reset * of_state);
     out[k] = (1 - update) * fresh + update * state[k];
-    if (gates)
-      gates[k] = reset, gates[hidden + k] = update, gates[2 * hidden + k] = fresh, gates[3 * hidden + k] = of_state;
+    gates[k] = reset, gates[hidden + k] = update, gates[2 * hidden + k] = fresh, gates[3 * hidden + k] = of_state;
   }
 }
 
@@ -44,9 +44,12 @@ COHORT_WIDE void cell_row_backward(const float* __restrict d_out, const float* _
 
 void gru_cell(const float* of_input, const float* of_state, const float* state, float* out, float* gates,
               std::int64_t n, std::int64_t hidden) {
+  // Where nobody keeps them they go over each other: the loop has no condition.
+  thread_local std::vector<float> not_kept;
+  if (!gates) not_kept.resize(4 * hidden);
   for (std::int64_t r = 0; r < n; ++r)
     cell_row(of_input + 3 * hidden * r, of_state + 3 * hidden * r, state + hidden * r, out + hidden * r,
-             gates ? gates + 4 * hidden * r : nullptr, hidden);
+             gates ? gates + 4 * hidden * r : not_kept.data(), hidden);
 }
 
 void gru_cell_backward(const float* d_out, const float* gates, const float* state, float* d_of_input, float* d_of_state,
