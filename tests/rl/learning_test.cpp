@@ -112,6 +112,7 @@ TEST(CartpoleLearning, WithoutVelocitiesItIsBalancedWithMemoryOnly) {
 
 TEST(CartpoleTraining, LearnsInBf16) {
   PpoRunSettings settings = preset("cartpole-balance");
+  settings.n_envs = 256;
   settings.runner.precision = "bf16";
   PresetTraining training(settings, 1, 2);
   ActingPpo trained(ppo_policy(training.runner->networks()), *training.task);
