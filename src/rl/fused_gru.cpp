@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -43,7 +44,7 @@ at::Tensor FusedGru::forward(const at::Tensor& x, const at::Tensor& state, const
     const at::Tensor begin = state.select(0, static_cast<std::int64_t>(i));
     at::Tensor out = at::empty({steps, n, hidden_}, begin.options());
     team_->for_each(count, [&](std::int64_t p, int) {
-      const at::NoGradGuard none;
+      const at::AutoDispatchBelowADInplaceOrView none;
       Piece& piece = layer.pieces[static_cast<std::size_t>(p)];
       piece.first = n * p / count;
       piece.count = n * (p + 1) / count - piece.first;
@@ -88,7 +89,7 @@ void FusedGru::backward(const at::Tensor& gradient) {
     LayerPass& layer = layers_[i];
     at::Tensor before = i > 0 ? at::empty_like(behind, at::MemoryFormat::Contiguous) : at::Tensor();
     team_->for_each(std::ssize(layer.pieces), [&](std::int64_t p, int) {
-      const at::NoGradGuard none;
+      const at::AutoDispatchBelowADInplaceOrView none;
       const auto piece = static_cast<std::size_t>(p);
       layer.gradients[piece].match(layer.parameters);
       backward_piece(layer, layer.pieces[piece], layer.gradients[piece], behind, i > 0 ? &before : nullptr);

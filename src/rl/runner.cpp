@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -123,7 +124,7 @@ std::pair<at::Tensor, at::Tensor> PpoRunner::act(const at::Tensor& seen) {
   std::vector<at::Tensor> means(index_of(pieces)), values(index_of(pieces));
   std::vector<at::Tensor> of_actor(index_of(pieces)), of_critic(index_of(pieces));
   ppo_.team().for_each(2 * pieces, [&](std::int64_t i, int) {
-    const at::NoGradGuard no_grad;
+    const at::AutoDispatchBelowADInplaceOrView none;
     const bool acts = i < pieces;
     const std::int64_t p = i % pieces, first = p * kActingRows, count = std::min(kActingRows, rows - first);
     at::Tensor& memory = (acts ? of_actor : of_critic)[index_of(p)];
