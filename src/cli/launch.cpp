@@ -126,7 +126,7 @@ std::string command_line_of(const LaunchRequest& request) {
 }
 
 /// Commands whose words are understood before anything is done (only_checks_words).
-constexpr std::array<std::string_view, 3> kCheckable{"train", "evaluate", "collect"};
+constexpr std::array<std::string_view, 4> kCheckable{"train", "evaluate", "collect", "view"};
 
 /// A typo in the words of a command of Cohort is told once, before there are ranks. Returns the command's exit code.
 int check_program(const LaunchRequest& request) {

@@ -72,26 +72,26 @@ std::vector<MaskedDevice> resolve_mask(const DeviceMask& mask, const NvmlReport&
     return devices;
   }
   for (const std::string& entry : mask.entries) {
-    int found = -1;
+    int nvml_index = -1;
     int matches = 0;
     std::string whole;  // the full name of what matched, to find two ways of naming one device
     if (!mask.uuids) {
       if (entry.size() < 6 && std::stoul(entry) < nvml.devices.size()) {
-        found = std::stoi(entry);
+        nvml_index = std::stoi(entry);
         matches = 1;
         whole = entry;
       }
     } else if (entry.starts_with("MIG-")) {
       for (const MigInstance& slice : nvml.mig)
         if (slice.uuid.starts_with(entry)) {
-          found = slice.parent;
+          nvml_index = slice.parent;
           whole = slice.uuid;
           ++matches;
         }
     } else {
       for (std::size_t i = 0; i < nvml.devices.size(); ++i)
         if (nvml.devices[i].uuid.starts_with(entry)) {
-          found = static_cast<int>(i);
+          nvml_index = static_cast<int>(i);
           whole = nvml.devices[i].uuid;
           ++matches;
         }
@@ -104,13 +104,13 @@ std::vector<MaskedDevice> resolve_mask(const DeviceMask& mask, const NvmlReport&
       return devices;
     }
     const bool repeated = !entry.starts_with("MIG-") && std::any_of(devices.begin(), devices.end(), [&](const auto& d) {
-      return d.nvml_index == found;
+      return d.nvml_index == nvml_index;
     });
     if (repeated) {
       if (problem) *problem = format("'{}' names a device a second time, which leaves no device", entry);
       return {};
     }
-    devices.push_back({entry, found});
+    devices.push_back({entry, nvml_index});
   }
   return devices;
 }

@@ -119,7 +119,7 @@ class ColumnStore {
 struct ParsedChunk {
   ChunkResult result;
   std::int64_t first_row = 0;
-  std::unique_ptr<ColumnStore> own;  // set where the estimate of all rows was too low for this piece
+  std::unique_ptr<ColumnStore> store;  // set where the estimate of all rows was too low for this piece
 };
 
 TextArray join_texts(std::vector<ParsedChunk>& chunks, std::size_t c) {
@@ -158,11 +158,11 @@ bool counts_rows(const Column& column, bool is_named, std::int64_t dropped_rows)
 
 /// A row number that a data frame wrote would be learnt from, or even be predicted.
 void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvSettings& settings,
-                      const CsvReport& found) {
+                      const CsvReport& report) {
   for (const CsvColumn& column : layout.columns) {
     const Column* values = table.find(column.name);
     if (values == nullptr || column.use != FieldUse::kNumber ||
-        !counts_rows(*values, column.is_named, found.dropped_rows))
+        !counts_rows(*values, column.is_named, report.dropped_rows))
       continue;
     log::warning(
         "{}: column '{}'{} only counts the rows, from {} to {}; if it is a row number and no measurement, leave it out "
@@ -176,28 +176,28 @@ void warn_of_counters(const Table& table, const CsvLayout& layout, const CsvSett
 void warn_of_sentinels(const Table& table, const CsvSettings& settings, MissingPolicy policy) {
   struct Place {
     std::string column;
-    data::Sentinel found;
+    data::Sentinel sentinel;
   };
   std::map<std::string, std::vector<Place>> places;  // by the number as the file may have it
   for (const Column& column : table.columns()) {
     if (column.kind() != ColumnKind::kNumber) continue;
-    for (const data::Sentinel& found :
+    for (const data::Sentinel& sentinel :
          column.is_float32() ? data::find_sentinels(column.float32()) : data::find_sentinels(column.float64()))
-      places[data::sentinel_text(found.value, column.is_float32())].push_back({column.name(), found});
+      places[data::sentinel_text(sentinel.value, column.is_float32())].push_back({column.name(), sentinel});
   }
   const bool chosen = policy == MissingPolicy::kDropRow || policy == MissingPolicy::kForwardFill;
   for (const auto& [number, columns] : places) {
-    const auto& [column, found] = columns.front();
+    const auto& [column, sentinel] = columns.front();
     std::string others;
     constexpr std::size_t kMost = 5;
     for (std::size_t c = 1; c < columns.size() && c <= kMost; ++c)
-      others += format("{}'{}' ({})", c == 1 ? "; likewise in " : ", ", columns[c].column, columns[c].found.count);
+      others += format("{}'{}' ({})", c == 1 ? "; likewise in " : ", ", columns[c].column, columns[c].sentinel.count);
     if (columns.size() > kMost + 1) others += format(" and {} more columns", columns.size() - kMost - 1);
     log::warning(
         "{}: column '{}' is {} in {} of {} rows, and all others are from {:g} to {:g}{}; where that stands for a "
         "missing "
         "value, say so with {}{}",
-        table.name(), column, number, found.count, table.rows(), found.low, found.high, others,
+        table.name(), column, number, sentinel.count, table.rows(), sentinel.low, sentinel.high, others,
         longer_list("data.csv.missing_values", settings.missing_values, {number}),
         chosen ? "" : " and data.csv.missing=forward_fill (the value above) or drop_row");
   }
@@ -221,9 +221,9 @@ std::vector<ParsedChunk> parse_chunks(const CsvSource& source, const CsvSettings
       const ColumnStore* store = &columns;
       parsed.first_row = chunk.first_row;
       if (chunk.first_row + chunk.lines > columns.rows()) {
-        parsed.own = std::make_unique<ColumnStore>(layout, settings, chunk.lines);
+        parsed.store = std::make_unique<ColumnStore>(layout, settings, chunk.lines);
         parsed.first_row = 0;
-        store = parsed.own.get();
+        store = parsed.store.get();
       }
       parsed.result = parse_chunk(layout, settings, policy, chunk, store->targets(), parsed.first_row);
       if (!parsed.result.fault.empty()) parsed.result.fault = format("{}: {}", source.name(), parsed.result.fault);
@@ -243,92 +243,92 @@ std::vector<ParsedChunk> parse_chunks(const CsvSource& source, const CsvSettings
 }
 
 void say_what_was_found(const Table& table, const CsvLayout& layout, const CsvSettings& settings, MissingPolicy policy,
-                        const CsvReport& found) {
+                        const CsvReport& report) {
   for (std::size_t c = 0; c < layout.columns.size(); ++c)
     if (layout.columns[c].use == FieldUse::kEmpty)
       log::info("{}: field {} has no name and is empty in every row; it is left out", table.name(), c + 1);
     else if (layout.columns[c].use == FieldUse::kTime)
       log::info("{}: the columns '{}' and '{}' are read as one date", table.name(), layout.columns[c - 1].name,
                 layout.columns[c].name);
-  warn_of_counters(table, layout, settings, found);
+  warn_of_counters(table, layout, settings, report);
   warn_of_sentinels(table, settings, policy);
   if (!layout.has_header)
     log::info("{}: no header; the columns are called column_0 to column_{}", table.name(), layout.columns.size() - 1);
-  if (found.skipped_rows > 0)
+  if (report.skipped_rows > 0)
     log::warning(
         "{}: data.csv.skip_lines leaves out {} line(s) that look like rows, the first one line {}; "
         "data.csv.skip_lines=[] "
         "reads them",
-        table.name(), found.skipped_rows, found.first_skipped_row);
-  if (found.dropped_rows > 0)
+        table.name(), report.skipped_rows, report.first_skipped_row);
+  if (report.dropped_rows > 0)
     log::warning("{}: dropped {} of {} rows with missing values, the first one in line {}", table.name(),
-                 found.dropped_rows, found.rows + found.dropped_rows, found.first_dropped_line);
-  if (found.missing_values > 0)
-    log::warning("{}: {} missing values {}", table.name(), found.missing_values,
+                 report.dropped_rows, report.rows + report.dropped_rows, report.first_dropped_line);
+  if (report.missing_values > 0)
+    log::warning("{}: {} missing values {}", table.name(), report.missing_values,
                  policy == MissingPolicy::kForwardFill ? "replaced by the value above" : "kept as NaN");
 }
 
 /// Throws Error where no row is left. dropped: rows, among others for this column's missing value.
 void refuse_no_rows(const std::string& source, const CsvLayout& layout, const CsvSettings& settings,
-                    const CsvReport& found, const std::vector<std::int64_t>& dropped) {
-  if (found.rows > 0) return;
+                    const CsvReport& report, const std::vector<std::int64_t>& dropped) {
+  if (report.rows > 0) return;
   std::vector<std::string> empty;
   for (std::size_t c = 0; c < dropped.size(); ++c)
-    if (dropped[c] == found.dropped_rows) empty.push_back(layout.columns[c].name);
+    if (dropped[c] == report.dropped_rows) empty.push_back(layout.columns[c].name);
   throw Error(format(
-      "{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}", source, found.dropped_rows,
+      "{}: all {} rows hold missing values; none is left (data.csv.missing=drop_row); {}", source, report.dropped_rows,
       empty.empty() ? "leave columns out with data.csv.skip_columns, or set data.csv.missing=forward_fill"
                     : "leave out what has no value in any row with " +
                           longer_list("data.csv.skip_columns", settings.skip_columns, empty)));
 }
 
-Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report) {
+Table read_source(const CsvSource& source, const CsvSettings& settings, CsvReport* report_to) {
   check_choices(settings);
   const MissingPolicy policy = parse_missing_policy(settings.missing);
   const CsvLayout layout = find_layout(source, settings);
   ColumnStore columns(layout, settings, estimate_rows(source, layout));
   std::vector<ParsedChunk> chunks = parse_chunks(source, settings, layout, policy, columns);
 
-  CsvReport found;
-  found.bytes = source.size();
-  found.separator = layout.separator;
-  found.has_header = layout.has_header;
+  CsvReport report;
+  report.bytes = source.size();
+  report.separator = layout.separator;
+  report.has_header = layout.has_header;
   std::int64_t first_row_line = 0;
   std::vector<std::int64_t> missing(layout.columns.size(), 0), dropped(layout.columns.size(), 0);
-  bool own = false;
+  bool too_low = false;
   for (const ParsedChunk& chunk : chunks) {
     const ChunkResult& result = chunk.result;
-    own = own || chunk.own != nullptr;
-    found.rows += result.rows;
-    found.dropped_rows += result.dropped_rows;
-    if (found.first_dropped_line == 0) found.first_dropped_line = result.first_dropped_line;
-    found.skipped_rows += result.skipped_rows;
-    if (found.first_skipped_row == 0) found.first_skipped_row = result.first_skipped_row;
+    too_low = too_low || chunk.store != nullptr;
+    report.rows += result.rows;
+    report.dropped_rows += result.dropped_rows;
+    if (report.first_dropped_line == 0) report.first_dropped_line = result.first_dropped_line;
+    report.skipped_rows += result.skipped_rows;
+    if (report.first_skipped_row == 0) report.first_skipped_row = result.first_skipped_row;
     if (first_row_line == 0) first_row_line = result.first_row_line;
     for (std::size_t c = 0; c < missing.size(); ++c) {
       missing[c] += result.missing[c];
       dropped[c] += result.dropped[c];
     }
   }
-  for (const std::int64_t count : missing) found.missing_values += count;
-  if (report != nullptr) *report = found;
-  refuse_no_rows(source.name(), layout, settings, found, dropped);
+  for (const std::int64_t count : missing) report.missing_values += count;
+  if (report_to != nullptr) *report_to = report;
+  refuse_no_rows(source.name(), layout, settings, report, dropped);
   // Lines without a record have left gaps between the pieces' rows.
-  ColumnStore wider(layout, settings, own ? found.rows : 0);
-  ColumnStore& final = own ? wider : columns;
+  ColumnStore wider(layout, settings, too_low ? report.rows : 0);
+  ColumnStore& final = too_low ? wider : columns;
   std::int64_t at = 0;
   for (const ParsedChunk& chunk : chunks) {
-    final.move_rows(at, chunk.own ? *chunk.own : columns, chunk.first_row, chunk.result.rows);
+    final.move_rows(at, chunk.store ? *chunk.store : columns, chunk.first_row, chunk.result.rows);
     at += chunk.result.rows;
   }
-  final.shrink(found.rows);
+  final.shrink(report.rows);
   if (policy == MissingPolicy::kForwardFill) {
     for (std::size_t c = 0; c < missing.size(); ++c)
       COHORT_THROW_UNLESS(
           missing[c] == 0 || final.fill_forward(c),
           "{}: line {}, column '{}': the value is missing, and there is none above it for forward_fill; {}",
           source.name(), first_row_line, layout.columns[c].name,
-          missing[c] == found.rows
+          missing[c] == report.rows
               ? "no row has one: leave the column out with " +
                     longer_list("data.csv.skip_columns", settings.skip_columns, {layout.columns[c].name})
               : "leave such rows out with data.csv.missing=drop_row");
@@ -352,7 +352,7 @@ Table read_source(const CsvSource& source, const CsvSettings& settings, CsvRepor
       read.erase(column);
     }
   }
-  say_what_was_found(table, layout, settings, policy, found);
+  say_what_was_found(table, layout, settings, policy, report);
   return table;
 }
 

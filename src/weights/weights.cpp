@@ -41,9 +41,9 @@ DistinctTensors distinct(const NamedTensors& tensors) {
     if (tensor.numel() > 0) {
       const Place place(tensor.const_data_ptr(), static_cast<std::int64_t>(tensor.scalar_type()), tensor.sizes().vec(),
                         tensor.strides().vec());
-      const auto [found, is_new] = kept.try_emplace(place, name);
+      const auto [first, is_new] = kept.try_emplace(place, name);
       if (!is_new) {
-        result.aliases[name] = found->second;
+        result.aliases[name] = first->second;
         continue;
       }
     }
@@ -67,40 +67,40 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
                   const std::map<std::string, std::string>& aliases, const std::string& source,
                   const LoadWeightsOptions& options) {
   const at::NoGradGuard no_grad;
-  const NamedTensors own = module_state(module);
-  std::unordered_set<std::string> own_names;
-  for (const auto& [name, tensor] : own) own_names.insert(name);
+  const NamedTensors of_module = module_state(module);
+  std::unordered_set<std::string> module_names;
+  for (const auto& [name, tensor] : of_module) module_names.insert(name);
   std::unordered_map<std::string, at::Tensor> given;
   TakenOtherwise otherwise(source);
   for (const auto& [name, tensor] : tensors) {
-    const std::string plain = own_names.count(name) ? name : without_wrappers(name);
-    if (own_names.count(plain)) otherwise.name(name, plain);
+    const std::string plain = module_names.count(name) ? name : without_wrappers(name);
+    if (module_names.count(plain)) otherwise.name(name, plain);
     given.emplace(plain, tensor);
   }
   for (const auto& [alias, kept] : aliases) {
-    if (const auto found = given.find(kept); found != given.end()) given.emplace(alias, found->second);
+    if (const auto in_file = given.find(kept); in_file != given.end()) given.emplace(alias, in_file->second);
   }
   // A tied weight that the file holds under one name only is whole in the module.
   std::unordered_set<const c10::TensorImpl*> reached;
-  for (const auto& [name, tensor] : own) {
+  for (const auto& [name, tensor] : of_module) {
     if (given.count(name)) reached.insert(tensor.unsafeGetTensorImpl());
   }
   std::vector<std::string> missing, superfluous, misshapen, mistyped;
-  for (const auto& [name, tensor] : own) {
-    const auto found = given.find(name);
-    if (found == given.end()) {
+  for (const auto& [name, tensor] : of_module) {
+    const auto in_file = given.find(name);
+    if (in_file == given.end()) {
       if (!reached.count(tensor.unsafeGetTensorImpl())) missing.push_back(name);
-    } else if (found->second.sizes() != tensor.sizes()) {
+    } else if (in_file->second.sizes() != tensor.sizes()) {
       misshapen.push_back(
-          format("{} is {} in the file and {} in the model", name, shape_text(found->second), shape_text(tensor)));
-    } else if (!may_convert(found->second.scalar_type(), tensor.scalar_type())) {
-      mistyped.push_back(type_difference(name, found->second.scalar_type(), tensor.scalar_type()));
+          format("{} is {} in the file and {} in the model", name, shape_text(in_file->second), shape_text(tensor)));
+    } else if (!may_convert(in_file->second.scalar_type(), tensor.scalar_type())) {
+      mistyped.push_back(type_difference(name, in_file->second.scalar_type(), tensor.scalar_type()));
     } else {
-      otherwise.type(found->second.scalar_type(), tensor.scalar_type());
+      otherwise.type(in_file->second.scalar_type(), tensor.scalar_type());
     }
   }
   for (const auto& [name, tensor] : tensors) {
-    if (!own_names.count(name) && !own_names.count(without_wrappers(name))) superfluous.push_back(name);
+    if (!module_names.count(name) && !module_names.count(without_wrappers(name))) superfluous.push_back(name);
   }
   std::string complaint;
   if (!misshapen.empty()) complaint += format(" Other shapes: {}.", list_names(misshapen));
@@ -114,8 +114,8 @@ void load_weights(torch::nn::Module& module, const NamedTensors& tensors,
   otherwise.say();
   if (!missing.empty()) log::warning("{}: the model keeps its own {}", source, list_names(missing));
   if (!superfluous.empty()) log::warning("{}: ignored {}", source, list_names(superfluous));
-  for (const auto& [name, tensor] : own) {
-    if (const auto found = given.find(name); found != given.end()) at::Tensor(tensor).copy_(found->second);
+  for (const auto& [name, tensor] : of_module) {
+    if (const auto in_file = given.find(name); in_file != given.end()) at::Tensor(tensor).copy_(in_file->second);
   }
 }
 
