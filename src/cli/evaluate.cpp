@@ -150,23 +150,6 @@ struct ReferenceFlags {
   }
 };
 
-/// Where no task is named: the one in which the first policy has learnt, with its settings; what is typed comes later and
-/// wins. Throws UsageError where none is known.
-void take_task_of_run(EvaluateArguments& arguments) {
-  const tasks::TaskOfRun task = tasks::task_of_run(arguments.policies.front());
-  if (task.name.empty())
-    throw UsageError(
-        "either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo` knows its "
-        "task.)");
-  tasks::use_library_of_run(arguments.policies.front());
-  arguments.name = task.name;
-  if (arguments.task.settings.engine.empty()) arguments.task.settings.engine = task.engine;
-  auto& overrides = arguments.task.settings.overrides;
-  overrides.insert(overrides.begin(), task.settings.begin(), task.settings.end());
-  log::info("task {}{}, in which {} has learnt", task.name, task.settings.empty() ? "" : " " + join(task.settings, " "),
-            arguments.policies.front());
-}
-
 /// Words that become arguments once all are known.
 struct TypedArguments {
   std::string video_folder, video_size = "256", video_groups;
@@ -244,7 +227,12 @@ int run_evaluate(const std::vector<std::string>& words) {
   arguments.task.take_words(0);
   typed.reference.apply(arguments);
   if (arguments.policies.empty()) throw UsageError("--policy is needed: who is to do it");
-  if (arguments.name.empty() && arguments.benchmark.empty()) take_task_of_run(arguments);
+  if (arguments.name.empty() && arguments.benchmark.empty())
+    arguments.name = take_task_of_run(arguments.policies.front(), arguments.task.settings);
+  if (arguments.name.empty() && arguments.benchmark.empty())
+    throw UsageError(
+        "either --task or --benchmark is needed: what is to be done. (A run of `cohort train ppo`, or one with "
+        "rollouts, knows its task.)");
   const auto shows_otherwise = [](const std::string& task) {
     return tasks::is_task_file(task) || (!task.empty() && tasks::settings_of(task)->has("play"));
   };

@@ -6,7 +6,9 @@
 #include "cli/subcommand.h"
 #include "core/config.h"
 #include "core/format.h"
+#include "core/log.h"
 #include "tasks/file/task_content.h"
+#include "tasks/run_library.h"
 
 namespace cohort::cli {
 
@@ -23,6 +25,17 @@ std::string take_task(std::vector<std::string>& words, const std::string& option
     words.erase(word);
   }
   return name;
+}
+
+std::string take_task_of_run(const std::string& run, tasks::TaskSettings& settings) {
+  const tasks::TaskOfRun task = tasks::task_of_run(run);
+  if (task.name.empty()) return "";
+  tasks::use_library_of_run(run);
+  if (settings.engine.empty()) settings.engine = task.engine;
+  settings.overrides.insert(settings.overrides.begin(), task.settings.begin(), task.settings.end());
+  log::info("task {}{}, in which {} has learnt", task.name, task.settings.empty() ? "" : " " + join(task.settings, " "),
+            run);
+  return task.name;
 }
 
 }  // namespace cohort::cli

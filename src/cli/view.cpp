@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -16,6 +17,7 @@
 #include "cli/policy_kinds.h"
 #include "cli/shown_data.h"
 #include "cli/subcommand.h"
+#include "cli/take_task.h"
 #include "cli/task_arguments.h"
 #include "cli/torch_program.h"
 #include "core/config.h"
@@ -25,11 +27,9 @@
 #include "data/format.h"
 #include "data/open_episodes.h"
 #include "launch/signals.h"
-#include "rl/ppo_policy.h"
 #include "sim/host/model_file.h"
 #include "tasks/file/task_file.h"
 #include "tasks/registry.h"
-#include "tasks/run_library.h"
 #include "tasks/shown_scene.h"
 #include "view/data_server.h"
 #include "view/live_server.h"
@@ -49,22 +49,6 @@ struct ViewArguments {
   std::uint64_t seed = 0;
   view::LiveServerSettings server;
 };
-
-/// The task that a run of PPO has learnt in, and what it was set to, unless that is typed.
-std::string task_of_run(const fs::path& run, tasks::TaskSettings& settings) {
-  const rl::PpoCheckpoint checkpoint = rl::read_ppo_checkpoint(run);
-  tasks::use_library_of_run(run.string());
-  std::vector<std::string> learnt;
-  for (const auto& [key, value] : checkpoint.learnt.settings) {
-    if (key == "engine") {
-      if (settings.engine.empty()) settings.engine = value;
-    } else {
-      learnt.push_back(format("{}={}", key, value));
-    }
-  }
-  settings.overrides.insert(settings.overrides.begin(), learnt.begin(), learnt.end());
-  return checkpoint.task;
-}
 
 bool is_model(const std::string& what) {
   return what.ends_with(".xml") || what.ends_with(".mjcf") || what.ends_with(".urdf") || what.ends_with(".cohort");
@@ -153,6 +137,14 @@ void view_task(ViewArguments& arguments, const std::string& name) {
   serve(session, arguments);
 }
 
+std::uintmax_t bytes_of(const fs::path& folder) {
+  std::uintmax_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error))
+    if (const std::uintmax_t size = entry.file_size(error); !error) bytes += size;
+  return bytes;
+}
+
 /// Checkpoints of a run, the last first: to be chosen on the page.
 std::vector<std::string> checkpoints_of(const fs::path& run) {
   std::vector<std::pair<long, std::string>> found;
@@ -164,9 +156,14 @@ std::vector<std::string> checkpoints_of(const fs::path& run) {
   }
   std::sort(found.begin(), found.end());
   constexpr std::size_t kMost = 8;
+  constexpr std::uintmax_t kMostBytes = std::uintmax_t{2} << 30;  // they stay loaded
   std::vector<std::string> out;
-  for (const auto& [step, path] : found)
-    if (out.size() < kMost) out.push_back(path);
+  std::uintmax_t bytes = 0;
+  for (const auto& [step, path] : found) {
+    bytes += bytes_of(path);
+    if (out.size() == kMost || (bytes > kMostBytes && !out.empty())) break;
+    out.push_back(path);
+  }
   return out;
 }
 
@@ -217,9 +214,8 @@ class RunActors {
   std::map<std::string, std::shared_ptr<tasks::Actor>> loaded_;
 };
 
-void view_run(ViewArguments& arguments, const fs::path& what) {
+void view_run(ViewArguments& arguments, const fs::path& what, const std::string& name) {
   const fs::path run = fs::canonical(what);
-  const std::string name = task_of_run(run, arguments.task.settings);
   RunActors actors(run, arguments.task);
   actors.choose_pictures(arguments.task);
   const auto task = make_shown_task(arguments, name);
@@ -250,7 +246,7 @@ void add_options(CLI::App& app, ViewArguments& arguments, std::string& what) {
   app.add_option(
       "WHAT", arguments.task.words,
       "an MJCF or URDF file or a compiled .cohort model; a task, as `cohort tasks` lists them, or its .yaml file, "
-      "with settings key=value; a run of PPO; or a data set, as `cohort data inspect` takes it");
+      "with settings key=value; a run that names its task; or a data set, as `cohort data inspect` takes it");
   app.add_option("--task", what, "as WHAT");
   app.add_option(
       "--policy", arguments.policies,
@@ -307,22 +303,24 @@ int run_view(const std::vector<std::string>& words) {
     return 0;
   }
   if (fs::exists(what) && !is_task(what)) {
-    if (!rl::is_ppo_run(what)) {
+    const bool is_run = fs::exists(fs::path(what) / "config.json") || fs::exists(fs::path(what) / "trainer_state.json");
+    const std::string name = is_run ? take_task_of_run(what, arguments.task.settings) : "";
+    if (name.empty()) {
       const bool holds_data =
           std::ranges::any_of(data::formats(), [&](const data::DataFormat& known) { return known.probe(what); });
       COHORT_THROW_UNLESS(
           holds_data,
-          "{} is no model (.xml, .urdf, .cohort), no task's file (.yaml), no run of PPO, which names its task, and no "
-          "data set; of another run name the task, and the run with --policy",
+          "{} is no model (.xml, .urdf, .cohort), no task's file (.yaml), no run that names its task (of PPO, or with "
+          "rollouts), and no data set; of another run name the task, and the run with --policy",
           what);
       view_data(arguments, what);
       return 0;
     }
     if (arguments.policies.empty()) {
-      view_run(arguments, what);
+      view_run(arguments, what, name);
       return 0;
     }
-    view_task(arguments, task_of_run(what, arguments.task.settings));
+    view_task(arguments, name);
     return 0;
   }
   view_task(arguments, what);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/config.h"
 #include "core/files.h"
@@ -28,10 +29,14 @@ std::string text_under(const config::Json& section, const char* name) {
 }
 
 /// What says the task of a run: the configuration itself of PPO, its `rollout` of other jobs.
-config::Json section_of_task(const fs::path& file) {
-  config::Json json = try_json<config::Json>(read_file(file));
+config::Json section_of_task(config::Json json) {
   if (!text_under(json, "task").empty() || !json.is_object() || !json.contains("rollout")) return json;
   return json.at("rollout");
+}
+
+config::Json json_of(const fs::path& file) {
+  std::error_code error;
+  return fs::exists(file, error) ? try_json<config::Json>(read_file(file)) : config::Json();
 }
 
 }  // namespace
@@ -39,15 +44,18 @@ config::Json section_of_task(const fs::path& file) {
 void use_library_of_run(const std::string& path, bool own_task) {
   const fs::path file = configuration_of(path);
   if (file.empty()) return;
-  const config::Json section = section_of_task(file);
+  const config::Json section = section_of_task(json_of(file));
   use_library(text_under(section, "task_library"), file.parent_path().string());
   use_kept_task(text_under(section, "task"), file.parent_path(), !own_task);
 }
 
 TaskOfRun task_of_run(const std::string& path) {
   const fs::path file = configuration_of(path);
-  if (file.empty()) return {};
-  const config::Json section = section_of_task(file);
+  config::Json configuration = json_of(file);
+  // A checkpoint that was copied out of its run.
+  if (file.empty())
+    configuration = json_of(fs::path(path) / "trainer_state.json").value("configuration", config::Json());
+  const config::Json section = section_of_task(std::move(configuration));
   TaskOfRun task{.name = text_under(section, "task"), .engine = text_under(section, "engine"), .settings = {}};
   if (section.is_object() && section.contains("task_settings") && section["task_settings"].is_array())
     for (const config::Json& setting : section["task_settings"])

@@ -108,5 +108,24 @@ TEST_F(ViewCommand, TheServerSaysItsAddressAndEndsWhenItIsTold) {
   EXPECT_NE(none.output.find("no scene in three dimensions"), std::string::npos) << none.output;
 }
 
+TEST_F(ViewCommand, ARunThatPlaysEpisodesIsShownInItsTask) {
+  const auto data = run_command(cohort() + "collect reach --episodes 2 --n-envs 2 --format hdf5 --name reach --out " +
+                                in_folder("set"));
+  ASSERT_EQ(data.code, 0) << data.output;
+  const auto run = run_command(cohort() + "train policy " + in_folder("set/reach.hdf5") +
+                               " model.algorithm=bc 'model.bc.actor_layer_dims=[8]' train.steps=1 rollout.enabled=true "
+                               "rollout.task=reach rollout.n=1 rollout.rate=1 charts=false name=run output_dir=" +
+                               in_folder("out"));
+  ASSERT_EQ(run.code, 0) << run.output;
+  const std::string latest = in_folder("out/run/latest"), copied = in_folder("copied");
+  fs::copy(fs::canonical(latest + "/checkpoints/last"), copied, fs::copy_options::recursive);
+  for (const std::string& shown : {latest, latest + "/checkpoints/last", copied}) {
+    const auto r = told_to_end(cohort() + "view " + shown, in_folder("run.txt"));
+    EXPECT_EQ(r.code, 0) << r.output;
+    EXPECT_NE(r.output.find("task reach, in which " + shown + " has learnt"), std::string::npos) << r.output;
+    EXPECT_NE(r.output.find("reach: open http://127.0.0.1:"), std::string::npos) << r.output;
+  }
+}
+
 }  // namespace
 }  // namespace cohort
