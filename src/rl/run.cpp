@@ -140,6 +140,8 @@ class PpoLearner final : public run::Learner {
 
 run::Resources PpoLearner::prepare(run::Run& run) {
   const rank::Environment& environment = run.environment();
+  // Also of a run that was found by itself, and for a rank that takes another's place.
+  if (run.resumes()) tasks::use_kept_task(settings_.task, settings_.resume, false);
   if (!settings_.task.empty()) settings_.task_library = tasks::library_of(settings_.task);
   const int cores = std::max(1, available_cores() / std::max(1, environment.local_world_size));
   simulator_threads_ = settings_.threads > 0 ? settings_.threads : cores;

@@ -198,6 +198,11 @@ rewards: {alive: {formula: 1, per_second: false}}
     if (words.front() != "train") EXPECT_NE(outcome.err.find(kept), std::string::npos) << outcome.err;
   }
   std::ofstream(file, std::ios::app) << "instruction: another\n";
+  fs::rename(folder_.path() / "moved.xml", model);
+  const Outcome found_itself = train("pole", {"resume=auto", "max_iterations=3"}, file);
+  EXPECT_EQ(found_itself.code, 0) << found_itself.err;
+  EXPECT_NE(found_itself.err.find(kept + ", which has changed since"), std::string::npos) << found_itself.err;
+  fs::remove(model);
   const Outcome changed = run({cohort_path(), "evaluate", latest("pole"), "--episodes", "1"});
   EXPECT_EQ(changed.code, 1);
   EXPECT_NE(changed.err.find("it has changed since"), std::string::npos) << changed.err;
