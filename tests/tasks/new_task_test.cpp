@@ -259,6 +259,27 @@ TEST_F(NewTaskFile, WhatCannotBeIsSaidAndNoFileIsTouched) {
            ""),
        "has no hinges or slides"},
   };
+  // As Fetch's: a mocap body draws the hand, and the file's actuators move fingers.
+  const fs::path drawn = write("drawn.xml", R"xml(
+<mujoco>
+  <worldbody>
+    <body name="draws" mocap="true" pos="0.6 0 0.5"/>
+    <body pos="0 0 0.5"><joint name="shoulder" axis="0 0 1"/><geom type="capsule" size="0.03" fromto="0 0 0 0.3 0 0"/>
+      <body pos="0.3 0 0"><joint name="elbow" axis="0 1 0"/><geom type="capsule" size="0.03" fromto="0 0 0 0.3 0 0"/>
+        <body name="hand" pos="0.3 0 0"><joint name="wrist" axis="1 0 0"/><geom type="box" size="0.02 0.03 0.02"/>
+          <body pos="0.02 0.02 0"><joint name="left" type="slide" axis="0 1 0" range="0 0.02"/><geom type="box" size="0.03 0.005 0.01"/></body>
+          <body pos="0.02 -0.02 0"><joint name="right" type="slide" axis="0 -1 0" range="0 0.02"/><geom type="box" size="0.03 0.005 0.01"/></body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <equality><weld body1="draws" body2="hand"/></equality>
+  <actuator><position joint="left" kp="100"/><position joint="right" kp="100"/></actuator>
+</mujoco>)xml");
+  EXPECT_NE(complaint(drawn, "lift").find("only its fingers have actuators, and nothing that a task could move brings"),
+            std::string::npos)
+      << complaint(drawn, "lift");
+  EXPECT_NE(complaint(drawn, "lift").find("<position joint=\"shoulder\""), std::string::npos);
   for (const auto& [said, says] : kCases) EXPECT_NE(said.find(says), std::string::npos) << said << "\nwanted: " << says;
   EXPECT_EQ(read_file(path("mine.yaml").string()), "mine");
   EXPECT_FALSE(fs::exists(path("new.yaml")));

@@ -86,11 +86,17 @@ class Writer {
         passive_.push_back(j.name);
         continue;
       }
-      if (like_ == "reach" && std::ranges::find(robot_.fingers, j.name) != robot_.fingers.end()) continue;
+      if (like_ == "reach" && is_finger(j)) continue;
       moved_.push_back(&j);
     }
     COHORT_THROW_UNLESS(!moved_.empty() || !robot_.other_actuators.empty(),
                         "{}: no joint has an actuator of its own that a task could move", settings.robot.string());
+    if (like_ != "lift" || !robot_.other_actuators.empty()) return;
+    COHORT_THROW_UNLESS(!std::ranges::all_of(moved_, [&](const SurveyedJoint* j) { return is_finger(*j); }),
+                        "{}: only its fingers have actuators, and nothing that a task could move brings them to a box; "
+                        "where a mocap body draws the hand by a weld, its joints need actuators of their own, "
+                        "<position joint=\"{}\" kp=\"...\"/> and so on",
+                        settings.robot.string(), passive_.empty() ? robot_.hand : passive_.front());
   }
 
   NewTask write() {
@@ -120,6 +126,9 @@ class Writer {
   }
 
  private:
+  bool is_finger(const SurveyedJoint& joint) const {
+    return std::ranges::find(robot_.fingers, joint.name) != robot_.fingers.end();
+  }
   template <class... Values>
   void line(fmt::format_string<Values...> text, Values&&... values) {
     text_ += cohort::format(text, std::forward<Values>(values)...) + "\n";
