@@ -252,6 +252,30 @@ TEST(SceneFaults, MessagesNameFileCauseAndRemedy) {
   EXPECT_NE(build(Terrain{.rows = 2, .cols = 2, .heights = {1}}).find("heights"), std::string::npos);
 }
 
+TEST(SceneFaults, AFileOfAnotherFormatIsCalledByItsName) {
+  const TemporaryFolder folder("cohort-other-formats");
+  const auto says = [&](const char* name, const std::string& content, const std::string& words) {
+    const std::string file = (folder.path() / name).string();
+    write_file_atomically(file, content);
+    const std::string message = message_of([&] {
+      Scene scene(mujoco());
+      scene.add_entity(file.ends_with(".urdf") ? Morph(Urdf{.file = file}) : Morph(Mjcf{file}));
+      scene.build(1);
+    });
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  for (const char* name : {"robot.usd", "robot.xml", "robot.urdf"}) {
+    says(name, "#usda 1.0\n(\n  defaultPrim = \"robot\"\n)\n", "is USD, which is not read");
+    says(name, std::string("PXR-USDC\0\1", 10), "is USD, which is not read");
+  }
+  says("part.stl", "solid part\n", "is a mesh, of which a model is made");
+  says("part.glb", std::string("glTF\2\0\0\0", 8), "is a mesh, of which a model is made");
+  says("robot.urdf", "<sdf version='1.7'><model name='m'/></sdf>", "its root element is <sdf>");
+  says("robot.urdf", "<mujoco/>", "this is MJCF, whose file ends in .xml");
+  says("robot.xml", "<sdf version='1.7'><model name='m'/></sdf>", "other formats (SDF, say)");
+  says("robot.xml", "<mujoco><worldbody>", "was cut short");
+}
+
 TEST(SceneFaults, AHangOrAFloodOfTheParserIsAnError) {
   // A billion boxes by nested replicates: the compiler runs out of memory or of time, this process does not.
   SceneOptions o = mujoco();

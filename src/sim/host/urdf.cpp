@@ -37,6 +37,7 @@ constexpr std::pair<const char*, const char*> kLeftOut[] = {
 constexpr const char* kShapes[] = {"box", "sphere", "cylinder", "capsule", "mesh"};
 
 struct UrdfParts {
+  std::string root;
   std::vector<std::string> links;
   std::vector<UrdfJoint> joints;
   int visuals = 0, collisions = 0;
@@ -50,6 +51,7 @@ UrdfParts parts_of(std::string_view xml) {
   UrdfJoint* joint = nullptr;
   bool in_link = false, in_geometry = false;
   for (XmlElement& e : xml_elements(xml)) {
+    if (e.depth == 0) parts.root = e.name;
     if (e.depth <= 1) joint = nullptr, in_link = e.name == "link";
     if (e.depth == 2 && in_link) parts.visuals += e.name == "visual", parts.collisions += e.name == "collision";
     for (const auto& [name, meaning] : kLeftOut) {
@@ -186,6 +188,12 @@ void remark_on_limits(const UrdfJoint& j, JointRemarks& remarks) {
 /// What MuJoCo refuses without saying which link or joint it is, with a remedy; "" where nothing is. borne: the links
 /// that are the child of a joint.
 std::string refusal(const UrdfParts& parts, const std::set<std::string>& borne) {
+  if (!parts.root.empty() && parts.root != "robot") {
+    return format("its root element is <{}>, and that of a URDF is <robot>{}", parts.root,
+                  parts.root == "sdf"      ? ": SDF has to be written as one of the two that are read, URDF or MJCF"
+                  : parts.root == "mujoco" ? ": this is MJCF, whose file ends in .xml"
+                                           : "");
+  }
   if (parts.links.empty()) return "it has no <link>, and a robot has one at least";
   if (!parts.odd_shape.empty()) {
     return parts.odd_shape + ": box, sphere, cylinder, capsule and mesh are known; make a mesh of it (STL, OBJ)";

@@ -1,6 +1,7 @@
 #include "sim/host/compile.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -202,8 +203,37 @@ std::string where_missing(const std::filesystem::path& file, std::span<const Ent
   return std::filesystem::exists(places[0], ignored) ? "" : ": " + what_is_missing(places[0]) + rule;
 }
 
+/// What a model's file is instead of XML, as its first bytes say; "" where they say nothing.
+std::string kind_of_file(std::span<const EntityDeclaration> entities) {
+  for (const EntityDeclaration& e : entities) {
+    const auto* m = std::get_if<Mjcf>(&e.morph);
+    const auto* u = std::get_if<Urdf>(&e.morph);
+    const std::string file = m ? m->file : u ? u->file : "";
+    if (file.empty()) continue;
+    std::string begin(8, '\0');
+    std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    const std::string extension = std::filesystem::path(file).extension().string();
+    if (begin.starts_with("#usda") || begin == "PXR-USDC" || extension == ".usdz") {
+      return format(
+          ". {} is USD, which is not read: most robots have an MJCF or URDF file as well (MuJoCo Menagerie, the "
+          "maker's "
+          "ROS package), and Isaac Sim's USD to URDF exporter writes one",
+          file);
+    }
+    static constexpr std::array kMeshes{".stl", ".obj", ".msh", ".ply", ".glb", ".gltf"};
+    if (begin.starts_with("glTF") || std::ranges::find(kMeshes, extension) != kMeshes.end()) {
+      return format(
+          ". {} is a mesh, of which a model is made: <geom type=\"mesh\" mesh=\"...\"/> in MJCF, mesh: in the scene of "
+          "a "
+          "task's file",
+          file);
+    }
+  }
+  return "";
+}
+
 /// Of a file that is of another format than it is taken for; "" of other messages.
-std::string remedy_of_format(const std::string& message) {
+std::string remedy_of_format(const std::string& message, std::span<const EntityDeclaration> entities) {
   const auto says = [&](const char* words) { return message.find(words) != std::string::npos; };
   if (says("no decoder found for mesh file")) {
     return ". Meshes are read from STL, OBJ and MSH files, those of a URDF from COLLADA (.dae), too: convert this one, "
@@ -215,6 +245,7 @@ std::string remedy_of_format(const std::string& message) {
            "short, is empty or is none; copy or export it again";
   }
   if (says("XML parse error")) {
+    if (const std::string kind = kind_of_file(entities); !kind.empty()) return kind;
     return ". A model is XML text in UTF-8, MJCF or URDF: this is another kind of file, was cut short, or is wrong in "
            "that line";
   }
@@ -245,7 +276,7 @@ std::string remedy(const std::string& message, std::span<const EntityDeclaration
     const std::string rest = message.substr(at + std::strlen(kNotOpened));
     return where_missing(rest.substr(0, rest.find('\'')), entities);
   }
-  if (const std::string of_format = remedy_of_format(message); !of_format.empty()) return of_format;
+  if (const std::string of_format = remedy_of_format(message, entities); !of_format.empty()) return of_format;
   const bool free_urdf = std::any_of(entities.begin(), entities.end(), [](const EntityDeclaration& e) {
     const auto* u = std::get_if<Urdf>(&e.morph);
     return u && !u->fixed;
