@@ -195,6 +195,7 @@ SceneTask::SceneTask(const TaskSettings& settings, SceneTaskSetup setup)
   if (setup_.compiled) scene_.use_compiled(*setup_.compiled);
   scene_.build(n_);
   say_once(scene_.warnings());
+  say_once(setup_.remarks);
   const sim::ModelInfo& model = scene_.info();
   const double steps = spec.control_period / model.timestep;
   substeps_ = static_cast<int>(std::lround(steps));

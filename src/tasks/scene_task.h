@@ -87,7 +87,8 @@ struct SceneTaskSetup {
   /// Of the engine `batched`: instead of the solver that the model asks for; "" keeps that.
   std::string batched_solver{};
   SceneTaskSettings settings{};
-  TaskFields fields{};  ///< all of the task's settings, with their values
+  TaskFields fields{};                 ///< all of the task's settings, with their values
+  std::vector<std::string> remarks{};  ///< told once, beside what the scene's files have
 };
 
 /// Reads TaskSettings::overrides into `own` and returns a setup with what was read. own: a SceneTaskSettings, or what

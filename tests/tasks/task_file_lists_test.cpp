@@ -8,7 +8,9 @@
 
 #include "core/message_of.h"
 #include "support/process.h"
+#include "tasks/file/file_plan.h"
 #include "tasks/file/quantities.h"
+#include "tasks/file/task_content.h"
 #include "tasks/registry.h"
 
 namespace cohort::tasks {
@@ -76,6 +78,26 @@ TEST_F(TaskFileLists, EveryTypeThatAMessageNamesIsTaken) {
       EXPECT_EQ(said.find(list.unknown), std::string::npos) << type << ": " << said;
     }
   }
+}
+
+TEST_F(TaskFileLists, AWeightWithTheWrongSignIsAskedAbout) {
+  const auto remarks = [&](const std::string& rewards) {
+    const std::string base = write("base.yaml", kFile), task = write("task.yaml", "include: base.yaml\n" + rewards);
+    return plan_of_file(task, read_content(task), false).remarks;
+  };
+  const std::vector<std::string> wrong = remarks(
+      "rewards: {action_rate_l2: 0.01, slow: {term: joint_vel_l2, weight: 0.1}, near: {term: posture, std: 1, weight: "
+      "-1}}");
+  ASSERT_EQ(wrong.size(), 3u);
+  EXPECT_NE(wrong[0].find("rewards.action_rate_l2 has the weight 0.01"), std::string::npos) << wrong[0];
+  EXPECT_NE(wrong[0].find("is -0.01 meant?"), std::string::npos) << wrong[0];
+  EXPECT_NE(wrong[1].find("rewards.slow has the weight 0.1, and what it measures (speed of joints)"), std::string::npos)
+      << wrong[1];
+  EXPECT_NE(wrong[2].find("is to be wanted: is 1 meant?"), std::string::npos) << wrong[2];
+  EXPECT_TRUE(
+      remarks("rewards: {action_rate_l2: -0.01, near: {term: posture, std: 1}, is_alive: -0.1, own: {formula: 1, "
+              "weight: -1}}")
+          .empty());
 }
 
 TEST_F(TaskFileLists, EveryQuantityThatIsListedIsOne) {

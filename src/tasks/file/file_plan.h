@@ -67,6 +67,7 @@ struct FilePlan {
   std::vector<CommandShape> commands;  ///< with commands_by_hand
   int first_levels = 0;                ///< levels that first episodes are drawn from
   std::vector<std::string> ppo;        ///< key=value of `cohort train ppo`
+  std::vector<std::string> remarks;    ///< what is allowed and likely not meant
 };
 
 /// Of quaternions w x y z: first b, then a.

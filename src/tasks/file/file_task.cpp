@@ -141,6 +141,7 @@ SceneTaskSetup setup_of(const TaskSettings& settings, FileTaskSettings& file_set
   setup.simulation = plan.simulation;
   setup.simulation.parameters = parameters_of(plan.randomizations);
   setup.keyframe = plan.keyframe;
+  setup.remarks = plan.remarks;
   setup.leaves = plan.leaves;
   setup.by_range = true;
   return setup;

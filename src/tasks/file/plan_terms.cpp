@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/format.h"
@@ -203,13 +204,20 @@ void PlanReader::read_rewards(JsonSection& rewards, Quantities& names) {
     s.take("per_second", per_second);
     s.take("best", best);
     names.define("reward", sum);
-    const Expr term = term_of(name, value, s, 'r', names, place);
+    const TermEntry* entry = nullptr;
+    const Expr term = term_of(name, value, s, 'r', names, place, &entry);
     COHORT_THROW_UNLESS(term.is_number(), "has {} numbers, and a reward is one: sum(...), norm2(...) or mean(...)",
                         shape_text(term));
     rewards_.push_back(name);
     for (auto& [unused, growth] : growths_)
       if (growth.reward == name && growth.total.node >= 0)
         g.keep(growth.total, g.select(g.started(names.step()), g.constant(0), g.add(growth.total, term)));
+    const auto is = [&](char sign) { return entry != nullptr && std::strchr(entry->kinds, sign) != nullptr; };
+    if ((is('-') && weight > 0) || (is('+') && weight < 0)) {
+      plan_.remarks.push_back(
+          format("{}: {} has the weight {}, and what it measures ({}) is {}: is {} meant?", plan_.file, place, weight,
+                 entry->means, weight > 0 ? "to be avoided: the policy is paid for it" : "to be wanted", -weight));
+    }
     if (weight == 0 && !weight_stages_.contains(name)) return;
     const double per = per_second ? plan_.spec.control_period : 1, factor = weight * per;
     const Expr part = weighted(names, name, term, per, weight);

@@ -18,7 +18,8 @@ struct TermParameterEntry {
 
 struct TermEntry {
   const char* name;
-  const char* kinds;  ///< o: observation, r: reward, t: termination or success
+  /// o: observation, r: reward, t: termination or success. Of a reward + or -: the more, the better, or the worse.
+  const char* kinds;
   const char* formula;
   const char* unit;
   const char* means;
