@@ -2,12 +2,14 @@
 // ranks, one table.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/evaluate_arguments.h"
 #include "core/error.h"
 #include "core/format.h"
 #include "core/json_text.h"
+#include "core/stop_signal.h"
 #include "eval/benchmark.h"
 #include "tasks/libero/catalogue.h"
 
@@ -53,11 +55,11 @@ config::Json write_all_videos(const EvaluateArguments& arguments, TaskArguments&
   return videos;
 }
 
-/// The rank's share of every task's episodes.
-std::vector<eval::TaskResult> roll_out(EvaluateArguments& arguments,
-                                       const std::vector<tasks::libero::SceneHead>& chosen, Actors& actors,
-                                       const std::vector<std::uint64_t>& seeds, const Share& share) {
-  std::vector<eval::TaskResult> results;
+/// The rank's share of every task's episodes, into `results`, which a stop leaves with the tasks before. finished: called
+/// after each task.
+void roll_out(EvaluateArguments& arguments, const std::vector<tasks::libero::SceneHead>& chosen, Actors& actors,
+              const std::vector<std::uint64_t>& seeds, const Share& share, std::vector<eval::TaskResult>& results,
+              const std::function<void()>& finished) {
   for (std::size_t t = 0; t < chosen.size(); ++t) {
     results.push_back({.task = chosen[t].task,
                        .instruction = chosen[t].language,
@@ -69,15 +71,20 @@ std::vector<eval::TaskResult> roll_out(EvaluateArguments& arguments,
     const auto task = arguments.task.make(chosen[t].task);
     const auto of_task = actors.for_task(*task, arguments.task);
     for (std::size_t p = 0; p < of_task.size(); ++p) {
-      results.back().policies.push_back(
-          eval::rollout(*task, *of_task[p].actor, own, {.max_steps = arguments.max_steps, .silent = share.rank != 0}));
+      try {
+        results.back().policies.push_back(eval::rollout(*task, *of_task[p].actor, own,
+                                                        {.max_steps = arguments.max_steps, .silent = share.rank != 0}));
+      } catch (const Stopped&) {
+        results.pop_back();
+        throw;
+      }
       results.back().policies.back().policy = actors.titles()[p];
       if (share.rank == 0 && t == 0 && !of_task[p].summary.empty())
         std::printf("%s: %s\n", actors.titles()[p].c_str(), of_task[p].summary.c_str());
     }
     results.back().description = task->description();
+    finished();
   }
-  return results;
 }
 
 }  // namespace
@@ -129,18 +136,30 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
                 static_cast<unsigned long long>(seeds.back()), static_cast<long long>(steps));
     std::fflush(stdout);
   }
-  std::vector<eval::TaskResult> results = roll_out(arguments, chosen, actors, seeds, share);
-  if (group) eval::merge_ranks(results, seeds, *group);
   const eval::BenchmarkHead head{.benchmark = suite.name,
                                  .tasks_of_benchmark = suite.expected,
                                  .first_seed = arguments.first_seed,
                                  .episodes = episodes,
                                  .max_steps = steps};
+  std::vector<eval::TaskResult> results;
   const auto write_files = [&](config::Json videos) {
     config::Json json = eval::to_json(head, results);
     json["videos"] = std::move(videos);
     files->write(json_text(json, 2) + "\n", eval::csv_table(head, results));
   };
+  try {
+    // One process has all of a task's episodes: hours of them are kept, whatever ends the rest.
+    roll_out(arguments, chosen, actors, seeds, share, results, [&] {
+      if (!group) write_files(config::Json::array());
+    });
+  } catch (const Stopped& e) {
+    if (group || results.empty()) throw;
+    std::fputs(eval::text_table(head, results).c_str(), stdout);
+    std::fflush(stdout);
+    throw Stopped(e.signal(), format("stopped in {}; the table has the {} of {} tasks before it, and so have the files",
+                                     chosen[results.size()].task, results.size(), chosen.size()));
+  }
+  if (group) eval::merge_ranks(results, seeds, *group);
   // The table stands before the videos: what fails with them does not take it along.
   if (first) {
     std::fputs(eval::text_table(head, results).c_str(), stdout);

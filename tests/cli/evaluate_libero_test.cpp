@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cli/task_program.h"
+#include "support/command.h"
 
 namespace cohort::testing {
 namespace {
@@ -43,6 +44,19 @@ TEST_F(EvaluateLibero, ASuitesTasksAreOneTableWhateverTheRanks) {
   const Outcome two = cohort(ranks);
   ASSERT_EQ(two.code, 0) << two.err;
   EXPECT_EQ(read_file(path("two.csv")), read_file(path("one.csv")));
+}
+
+TEST_F(EvaluateLibero, AStopKeepsTheTasksThatWereFinished) {
+  const std::string json = path("part.json");
+  std::string command = cohort_path();
+  for (const std::string& word : benchmark({"--policy", "random", "--episodes", "2", "--n-envs", "2", "--json", json}))
+    command += " " + word;
+  const test::CommandOutcome r =
+      test::run_command(command + " 2>&1 & p=$!; for i in $(seq 2400); do [ -e " + json +
+                        " ] && break; kill -0 $p || break; sleep 0.05; done; kill -INT $p; wait $p; exit $?");
+  EXPECT_EQ(r.code, 130) << r.output;
+  EXPECT_NE(r.output.find("the table has the 1 of 3 tasks before it"), std::string::npos) << r.output;
+  EXPECT_EQ(parse_json<nlohmann::json>(read_file(json)).at("tasks").size(), 1u);
 }
 
 TEST_F(EvaluateLibero, TheExpertSucceedsAndItsDemonstrationsAreRecorded) {
