@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,27 @@ namespace {
 constexpr std::int64_t kEpisodesWithFlags = 32;
 constexpr std::array<std::string_view, 6> kFlagsOfEnds{"is_last",  "is_first",  "next.done",
                                                        "timeouts", "truncated", "truncations"};
+// Of success as well, which comes and goes.
+constexpr std::array<std::string_view, 6> kFlagsOfOutcomes{"dones",        "done",       "terminals",
+                                                           "terminations", "terminated", "is_terminal"};
+
+bool is_among(const std::string& name, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Steps before the last in which such a flag is true, where it is true in the last one and never in two that follow each
+/// other: ends of episodes, and not states in which a task is solved.
+std::vector<std::int64_t> outcomes_within(const std::vector<double>& flags) {
+  std::vector<std::int64_t> steps;
+  for (std::size_t t = 0; t < flags.size(); ++t) {
+    if (flags[t] == 0) continue;
+    if (t > 0 && flags[t - 1] != 0) return {};
+    steps.push_back(static_cast<std::int64_t>(t));
+  }
+  if (steps.empty() || steps.back() + 1 != std::ssize(flags)) return {};
+  steps.pop_back();
+  return steps;
+}
 
 /// Steps in which the flag says that an episode ends before the last one, or begins behind the first.
 std::vector<std::int64_t> ends_within(const std::vector<double>& flags, bool marks_first) {
@@ -85,8 +107,8 @@ std::string holds_several(const EpisodeSource& source, const std::vector<std::in
   for (std::size_t f = 0; f < source.fields().size(); ++f) {
     const StepField& field = source.fields()[f];
     if (field.kind == StepKind::kNumber && field.elements() == 1 &&
-        ((all_steps && is_time(field.name)) || is_number_of_step(field.name) ||
-         std::find(kFlagsOfEnds.begin(), kFlagsOfEnds.end(), field.name) != kFlagsOfEnds.end()))
+        ((all_steps && is_time(field.name)) || is_number_of_step(field.name) || is_among(field.name, kFlagsOfEnds) ||
+         is_among(field.name, kFlagsOfOutcomes)))
       fields.push_back(f);
   }
   const std::vector<std::string>& said = source.metadata_names();
@@ -115,7 +137,8 @@ std::string holds_several(const EpisodeSource& source, const std::vector<std::in
           return format("{}: {} {}", episode->location(), name, found);
         continue;
       }
-      const std::vector<std::int64_t> steps = ends_within(flags, name == "is_first");
+      const std::vector<std::int64_t> steps =
+          is_among(name, kFlagsOfOutcomes) ? outcomes_within(flags) : ends_within(flags, name == "is_first");
       if (steps.empty()) continue;
       return format(
           "{}: {} is true in step {}{}, so it seems to hold several episodes, and windows go over their ends; write "

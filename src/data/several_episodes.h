@@ -9,8 +9,9 @@
 
 namespace cohort::data {
 
-/// Looks at is_first, is_last, next.done, timeouts and truncated, as far as the data have them, in up to 32 of the episodes,
-/// spread evenly. "…: episode 3: next.done is true in step 99, and in 2 more before the last steps; …" of the first that holds
+/// Looks at is_first, is_last, next.done, timeouts and truncated, and at dones, terminals and the like, which may tell of success:
+/// where they are true in single steps, the last one among them; as far as the data have them, in up to 32 of the
+/// episodes, spread evenly. "…: episode 3: next.done is true in step 99, and in 2 more before the last steps; …" of the first that holds
 /// several; else empty. A flag that is true from some step to the last ends nothing before it. Likewise timestamp,
 /// timestamps, stamp and time, in any unit: where it runs back, or leaps by more than 50 usual steps; timestamp also where it
 /// goes on at another rate than fps says; and frame_index where rows are in another order.

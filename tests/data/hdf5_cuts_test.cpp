@@ -145,8 +145,17 @@ TEST_F(FlatHdf5, AnEpisodeWhoseOwnFlagsEndItBeforeItsLastStepIsTold) {
             std::string::npos);
   EXPECT_NE(several_of("is_first", {0, 4}).find("is_first is true in step 4, so it seems to hold several"),
             std::string::npos);
+  EXPECT_NE(several_of("dones", {2, 5, 7}).find("dones is true in step 2 and 1 more"), std::string::npos);
+  EXPECT_NE(several_of("terminals", {3, 7}).find("terminals is true in step 3, so it seems"), std::string::npos);
   for (const auto& [flag, steps] : std::vector<std::pair<const char*, std::vector<std::size_t>>>{
-           {"next.done", {7}}, {"is_last", {5, 6, 7}}, {"is_first", {0}}, {"timeouts", {}}, {"dones", {3}}})
+           {"next.done", {7}},
+           {"is_last", {5, 6, 7}},
+           {"is_first", {0}},
+           {"timeouts", {}},
+           {"dones", {3}},
+           {"dones", {7}},
+           {"dones", {2, 5, 6, 7}},
+           {"terminals", {2, 4}}})  // of success, which comes and goes
     EXPECT_EQ(several_of(flag, steps), "") << flag;
 }
 
