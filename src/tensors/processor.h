@@ -12,7 +12,8 @@ namespace cohort::tensors {
 /// number for the second: on an Intel processor with AVX-512 it gets the functions of lowest accuracy, once, for as much
 /// as that call computes (tanh 5e-5 off, relative; pytorch issue 188792).
 ///
-/// And calls speed_up_matrix_products() (matrix_product.h).
+/// Calls speed_up_matrix_products() (matrix_product.h). And has glibc keep the memory that is freed: large blocks, of pictures'
+/// activations say, are otherwise cleared by the system in every step.
 void prepare_arithmetic();
 
 }  // namespace cohort::tensors
