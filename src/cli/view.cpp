@@ -303,7 +303,8 @@ int run_view(const std::vector<std::string>& words) {
     return 0;
   }
   if (fs::exists(what) && !is_task(what)) {
-    const bool is_run = fs::exists(fs::path(what) / "config.json") || fs::exists(fs::path(what) / "trainer_state.json");
+    const auto holds = [&](const char* file) { return fs::exists(fs::path(what) / file); };
+    const bool is_run = holds("config.json") || holds("trainer_state.json") || holds("last/trainer_state.json");
     const std::string name = is_run ? take_task_of_run(what, arguments.task.settings) : "";
     if (name.empty()) {
       const bool holds_data =

@@ -52,9 +52,11 @@ void use_library_of_run(const std::string& path, bool own_task) {
 TaskOfRun task_of_run(const std::string& path) {
   const fs::path file = configuration_of(path);
   config::Json configuration = json_of(file);
-  // A checkpoint that was copied out of its run.
-  if (file.empty())
-    configuration = json_of(fs::path(path) / "trainer_state.json").value("configuration", config::Json());
+  if (file.empty()) {  // a checkpoint that was copied out of its run, or all of them
+    for (const char* inside : {"", "last", "checkpoints/last"})
+      if (!configuration.is_object()) configuration = json_of(fs::path(path) / inside / "trainer_state.json");
+    configuration = configuration.is_object() ? configuration.value("configuration", config::Json()) : config::Json();
+  }
   const config::Json section = section_of_task(std::move(configuration));
   TaskOfRun task{.name = text_under(section, "task"), .engine = text_under(section, "engine"), .settings = {}};
   if (section.is_object() && section.contains("task_settings") && section["task_settings"].is_array())

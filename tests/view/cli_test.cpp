@@ -103,6 +103,8 @@ TEST_F(ViewCommand, TheServerSaysItsAddressAndEndsWhenItIsTold) {
       told_to_end(cohort() + "view reach --policy expert --policy random --n-envs 2", in_folder("task.txt"));
   EXPECT_EQ(task.code, 0) << task.output;
   EXPECT_NE(task.output.find("reach: open http://127.0.0.1:"), std::string::npos) << task.output;
+  const auto empty = run_command(cohort() + "evaluate " + in_folder("") + " --episodes 1");
+  EXPECT_NE(empty.output.find("knows its task"), std::string::npos) << empty.output;
   const auto none = run_command(cohort() + "view push-t");
   EXPECT_NE(none.code, 0);
   EXPECT_NE(none.output.find("no scene in three dimensions"), std::string::npos) << none.output;
@@ -119,7 +121,7 @@ TEST_F(ViewCommand, ARunThatPlaysEpisodesIsShownInItsTask) {
   ASSERT_EQ(run.code, 0) << run.output;
   const std::string latest = in_folder("out/run/latest"), copied = in_folder("copied");
   fs::copy(fs::canonical(latest + "/checkpoints/last"), copied, fs::copy_options::recursive);
-  for (const std::string& shown : {latest, latest + "/checkpoints/last", copied}) {
+  for (const std::string& shown : {latest, latest + "/checkpoints", latest + "/checkpoints/last", copied}) {
     const auto r = told_to_end(cohort() + "view " + shown, in_folder("run.txt"));
     EXPECT_EQ(r.code, 0) << r.output;
     EXPECT_NE(r.output.find("task reach, in which " + shown + " has learnt"), std::string::npos) << r.output;
