@@ -87,6 +87,33 @@ void roll_out(EvaluateArguments& arguments, const std::vector<tasks::libero::Sce
   }
 }
 
+/// What can be wrong with a policy, before the first episode of any. Returns the most steps of an episode.
+std::int64_t check_policies(EvaluateArguments& arguments, const std::vector<tasks::libero::SceneHead>& chosen,
+                            Actors& actors) {
+  const bool some_have_no_expert =
+      std::find(arguments.policies.begin(), arguments.policies.end(), "expert") != arguments.policies.end();
+  std::int64_t steps = arguments.max_steps;
+  for (std::size_t t = 0; t < (some_have_no_expert ? chosen.size() : 1); ++t) {
+    TaskArguments one = arguments.task;
+    one.settings.n_envs = 1;
+    const auto task = one.make(chosen[t].task);
+    tasks::check(task->spec(), {.max_steps = arguments.max_steps, .instruction = ""});
+    actors.for_task(*task, one);
+    if (arguments.record_video) eval::check_video(*task, arguments.video);
+    if (steps == 0) steps = task->spec().horizon;
+  }
+  return steps;
+}
+
+void create_video_folders(const EvaluateArguments& arguments, const std::vector<tasks::libero::SceneHead>& chosen) {
+  for (const tasks::libero::SceneHead& head : chosen) {
+    const fs::path folder = arguments.video_folder / head.task;
+    std::error_code error;
+    fs::create_directories(folder, error);
+    COHORT_THROW_UNLESS(!error, "cannot create {}: {}", folder.string(), error.message());
+  }
+}
+
 }  // namespace
 
 void evaluate_benchmark(EvaluateArguments& arguments) {
@@ -100,31 +127,13 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
   const bool first = share.rank == 0;
   arguments.task.settings.n_envs = static_cast<int>(
       std::min<std::int64_t>(arguments.task.settings.n_envs, (episodes + share.world - 1) / share.world));
-  // What can be wrong with a policy is found before the first episode of any.
   Actors actors(arguments.policies, arguments.task);
   actors.choose_pictures(arguments.task);
   arguments.video.max_steps = arguments.max_steps;
-  const bool some_have_no_expert =
-      std::find(arguments.policies.begin(), arguments.policies.end(), "expert") != arguments.policies.end();
-  std::int64_t steps = arguments.max_steps;
-  for (std::size_t t = 0; t < (some_have_no_expert ? chosen.size() : 1); ++t) {
-    TaskArguments one = arguments.task;
-    one.settings.n_envs = 1;
-    const auto task = one.make(chosen[t].task);
-    tasks::check(task->spec(), {.max_steps = arguments.max_steps, .instruction = ""});
-    actors.for_task(*task, one);
-    if (arguments.record_video) eval::check_video(*task, arguments.video);
-    if (steps == 0) steps = task->spec().horizon;
-  }
+  const std::int64_t steps = check_policies(arguments, chosen, actors);
   std::optional<OutputFiles> files;
   if (first) files.emplace(arguments);
-  if (arguments.record_video)
-    for (const auto& head : chosen) {
-      std::error_code error;
-      fs::create_directories(arguments.video_folder / head.task, error);
-      COHORT_THROW_UNLESS(!error, "cannot create {}: {}", (arguments.video_folder / head.task).string(),
-                          error.message());
-    }
+  if (arguments.record_video) create_video_folders(arguments, chosen);
   const std::vector<std::uint64_t> seeds = tasks::consecutive_seeds(arguments.first_seed, episodes);
   if (first) {
     std::printf("%s: %zu of its %d tasks%s, %lld episodes each of seeds %llu to %llu, at most %lld steps\n",
