@@ -303,6 +303,7 @@ int Run::carry_out(Learner& learner) {
   const Resources resources = learner.prepare(*this);
   at::set_num_threads(resources.threads);
   tensors::prepare_arithmetic();  // the model's first weights are drawn by the same library as later ones
+  tensors::keep_freed_memory();
   if (replaces()) learner.prepare_to_join();
   options.device = resources.exchange;
   if (resources.several_ranks) join(learner, options);
