@@ -216,16 +216,14 @@ std::string kind_of_file(std::span<const EntityDeclaration> entities) {
     if (begin.starts_with("#usda") || begin == "PXR-USDC" || extension == ".usdz") {
       return format(
           ". {} is USD, which is not read: most robots have an MJCF or URDF file as well (MuJoCo Menagerie, the "
-          "maker's "
-          "ROS package), and Isaac Sim's USD to URDF exporter writes one",
+          "maker's ROS package), and Isaac Sim's USD to URDF exporter writes one",
           file);
     }
     static constexpr std::array kMeshes{".stl", ".obj", ".msh", ".ply", ".glb", ".gltf"};
     if (begin.starts_with("glTF") || std::ranges::find(kMeshes, extension) != kMeshes.end()) {
       return format(
           ". {} is a mesh, of which a model is made: <geom type=\"mesh\" mesh=\"...\"/> in MJCF, mesh: in the scene of "
-          "a "
-          "task's file",
+          "a task's file",
           file);
     }
   }
