@@ -40,8 +40,12 @@ set(COHORT_PCH_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <m
 set(COHORT_PCH_test ${COHORT_PCH_plain} <gtest/gtest.h>)
 set(COHORT_PCH_torch ${COHORT_PCH_plain} <torch/autograd.h> <torch/nn/module.h> <torch/types.h> <torch/utils.h>)
 set(COHORT_PCH_torch_test ${COHORT_PCH_torch} <gtest/gtest.h>)
-# Tests' own sources: what they call is optimised, what they state is read once.
+# Tests' own sources: what they call is optimised, what they state is read once. It is what they call that is looked at for undefined
+# behaviour, a third of the compiling.
 set(COHORT_TEST_OPTIONS -O0)
+if(COHORT_SANITIZE MATCHES undefined)
+  list(APPEND COHORT_TEST_OPTIONS -fno-sanitize=undefined)
+endif()
 function(cohort_use_pch target kind)
   set(owner cohort_${kind}_pch)
   if(NOT TARGET ${owner})
@@ -103,14 +107,17 @@ function(cohort_executable name)
 endfunction()
 
 # cohort_test(NAME SOURCES a.cpp ... USES module ... [LINK target ...] [TORCH] [LABELS unit|full|gpu ...]
-#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL] [ONE_THREAD] [SHARDS number])
+#             [TIMEOUT seconds] [ENVIRONMENT NAME=VALUE ...] [PREFIX text] [SERIAL] [ONE_THREAD] [SHARDS number]
+#             [PART name] [TURN number])
 #
 # One GoogleTest executable; ctest runs each of its cases by name, after PREFIX. Label `unit` is the default: quick, and also
 # run under the sanitizers. With COHORT_TEST_SHARDS ctest runs these in SHARDS processes (1). Those with the longest TIMEOUT
 # start first, for what starts last is waited for. SERIAL: the test starts processes of its own that use all cores, or measures
-# memory. ONE_THREAD: it starts no thread (or one that it waits for at once), and the thread sanitizer has nothing to see.
+# memory. ONE_THREAD: it starts no thread (or one that it waits for at once), and the thread sanitizer has nothing to see. PART: of
+# the sanitizers' parts (tests/CMakeLists.txt), where it is not that of the folder. TURN: it takes long and has this turn of
+# four; a build for another one (COHORT_LONG_TESTS) does not have it.
 function(cohort_test name)
-  cmake_parse_arguments(T "TORCH;SERIAL;ONE_THREAD" "TIMEOUT;PREFIX;SHARDS" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "TORCH;SERIAL;ONE_THREAD" "TIMEOUT;PREFIX;SHARDS;PART;TURN" "SOURCES;USES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(T_TORCH AND NOT COHORT_TORCH_FOUND)
     return()
   endif()
@@ -132,8 +139,12 @@ function(cohort_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   set(labels ${T_LABELS})
   if(unit IN_LIST T_LABELS)
-    add_dependencies(unit_tests_${COHORT_TEST_PART} ${name})
-    list(APPEND labels ${COHORT_TEST_PART})
+    set(part ${COHORT_TEST_PART})
+    if(T_PART)
+      set(part ${T_PART})
+    endif()
+    add_dependencies(unit_tests_${part} ${name})
+    list(APPEND labels ${part})
   endif()
   foreach(label unit gpu)
     if("${label}" IN_LIST T_LABELS)
@@ -143,6 +154,13 @@ function(cohort_test name)
   target_compile_options(${name} PRIVATE -Wno-dangling-else)  # GoogleTest's macros under an if
   target_compile_definitions(${name} PRIVATE COHORT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              COHORT_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(DEFINED T_TURN)
+    cohort_has_turn(has_turn ${T_TURN})
+    if(NOT has_turn)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+      return()
+    endif()
+  endif()
   # Tests run beside each other: OpenMP's threads that spin while they wait take the cores that the others need (a test of
   # 1.6 s took 20 s of processor time beside one training).
   set(environment COHORT_PYTHON=${COHORT_PYTHON} "COHORT_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" OMP_WAIT_POLICY=passive
@@ -163,6 +181,19 @@ function(cohort_test name)
   set_tests_properties(\"\${case}\" PROPERTIES LABELS \"${labels}\" ENVIRONMENT \"${environment}\")
 endforeach()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties_file})
+endfunction()
+
+# cohort_has_turn(VARIABLE TURN)
+#
+# Sets VARIABLE to whether this build has the long tests of TURN. What takes minutes takes turns (scripts/test): 0 watching and ranks
+# (and the benchmarks' build), 1 faults, 2 learning and the policies' parity, 3 installation and the parity of simulation and data.
+set(COHORT_LONG_TESTS "" CACHE STRING "The turn, 0 to 3, whose long tests this build has; empty: those of all")
+function(cohort_has_turn variable turn)
+  set(has OFF)
+  if(COHORT_LONG_TESTS STREQUAL "" OR COHORT_LONG_TESTS EQUAL turn)
+    set(has ON)
+  endif()
+  set(${variable} ${has} PARENT_SCOPE)
 endfunction()
 
 # cohort_test_shards(NAME PREFIX SHARDS LABELS ENVIRONMENT)

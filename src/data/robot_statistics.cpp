@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t kEpisodesPerTask =
     32;  // the unit of parallel work and of summation: fixed, so that the result is
 constexpr std::array kStatisticNames{"mean", "std", "max", "min", "q01", "q99"};
+constexpr const char* kRemarks = "remarks";  // of a kept file: what was said of the data when it was read
 
 /// Count, mean and sum of squared deviations (Chan, Golub, LeVeque 1979), smallest and largest.
 struct Moments {
@@ -129,19 +130,19 @@ VectorStatistics vector_from_json(const Json& root, const char* which, const std
   return s;
 }
 
-/// A number that stands for a missing value sets the element's scale and is learnt.
-void warn_of_sentinels(const std::string& source, const char* what, std::size_t width, const std::vector<float>& kept) {
+/// A number that stands for a missing value sets the element's scale and is learnt: a remark for each.
+void find_sentinels_of(const std::string& source, const char* what, std::size_t width, const std::vector<float>& kept,
+                       std::vector<std::string>& remarks) {
   for (std::size_t d = 0; d < width; ++d) {
     std::vector<float> column;
     column.reserve(kept.size() / width);
     for (std::size_t i = d; i < kept.size(); i += width) column.push_back(kept[i]);
     for (const Sentinel& found : find_sentinels(column))
-      log::warning(
+      remarks.push_back(format(
           "{}: element {} of {} is {} in {} of {} steps looked at, and from {:g} to {:g} in all others; where that "
-          "stands "
-          "for a missing value, leave such episodes out (the filter max_abs(FIELD, LIMIT), where it is the largest), "
-          "or mend the data",
-          source, d, what, sentinel_text(found.value, true), found.count, column.size(), found.low, found.high);
+          "stands for a missing value, leave such episodes out (the filter max_abs(FIELD, LIMIT), where it is the "
+          "largest), or mend the data",
+          source, d, what, sentinel_text(found.value, true), found.count, column.size(), found.low, found.high));
   }
 }
 
@@ -245,7 +246,11 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
     try {
       RobotStatistics statistics = statistics_from_json(json, kept->path.string());
       statistics.hash = hash;
-      if (statistics.action.width() == action_width && statistics.proprio.width() == proprio_width) return statistics;
+      if (statistics.action.width() == action_width && statistics.proprio.width() == proprio_width) {
+        for (const Json& remark : json.value(kRemarks, Json::array()))
+          if (remark.is_string()) log::warning("{}", remark.get<std::string>());
+        return statistics;
+      }
     } catch (const Error& e) {
       log::warning("{}; computing the statistics again", e.what());
     }
@@ -260,11 +265,15 @@ RobotStatistics compute_statistics(const EpisodeSource& source, const std::vecto
     log::info("statistics of {}: the quantiles are taken from every {}th of {} steps", source.name(), stride, steps);
   StatisticsPart total = read_steps(source, episodes, action, proprio, stride, settings.threads);
   RobotStatistics statistics{.transitions = steps, .trajectories = count, .hash = hash};
-  warn_of_sentinels(source.name(), "the actions", action_width, total.kept_action);
-  warn_of_sentinels(source.name(), "the state", proprio_width, total.kept_proprio);
+  std::vector<std::string> remarks;
+  find_sentinels_of(source.name(), "the actions", action_width, total.kept_action, remarks);
+  find_sentinels_of(source.name(), "the state", proprio_width, total.kept_proprio, remarks);
+  for (const std::string& remark : remarks) log::warning("{}", remark);
   if (action_width > 0) statistics.action = finish(total.action, total.kept_action);
   if (proprio_width > 0) statistics.proprio = finish(total.proprio, total.kept_proprio);
-  files.write(file, json_text(to_json(statistics), 2) + "\n", "statistics of " + source.name());
+  Json json = to_json(statistics);
+  if (!remarks.empty()) json[kRemarks] = remarks;
+  files.write(file, json_text(json, 2) + "\n", "statistics of " + source.name());
   return statistics;
 }
 

@@ -397,6 +397,25 @@ TEST(RobotWindows, ValuesThatAreNotFiniteAreNamedThoughStatisticsAreGiven) {
   EXPECT_EQ(RobotWindows(settings).size(), 4);
 }
 
+TEST(RobotStatistics, WhatWasSaidOfTheDataIsSaidAgainFromTheCache) {
+  OwnFolder folder;
+  std::vector<ToyEpisode> episodes(1);
+  for (int t = 0; t < 200; ++t)
+    episodes[0].fields["action"].push_back(t % 40 == 7 ? -9999.0f : std::sin(0.37f * static_cast<float>(t)));
+  const fs::path home = write_toy_set(folder.path(), episodes, {{"action", 1}});
+  const RldsEpisodes source(home);
+  const ComponentVector action({"action"}, source, "actions"), none({}, source, "proprio");
+  const std::string cache = (folder.path() / "cache").string();
+  const auto said = [&] {
+    ::testing::internal::CaptureStderr();
+    compute_statistics(source, {0}, action, none, home, {.cache = cache});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string first = said();
+  EXPECT_NE(first.find("element 0 of the actions is -9999 in 5 of 200 steps looked at"), std::string::npos) << first;
+  EXPECT_NE(said().find("is -9999 in 5 of 200 steps looked at"), std::string::npos);
+}
+
 TEST(RobotWindows, QuantilesFromEveryKthStepAreKeptApart) {
   OwnFolder folder;
   std::vector<ToyEpisode> episodes(1);
