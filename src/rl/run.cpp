@@ -115,7 +115,6 @@ class PpoLearner final : public run::Learner {
   void refuse_if_all_broke(const Iteration& figures);
   void warn_if_hovering_pays();
   /// The same on all ranks.
-  bool has_reached_return(const Iteration& figures) const;
   double gamma() const { return std::min(settings_.algorithm.gamma, 1 - 1e-6); }
   std::int64_t last_iteration() const { return settings_.runner.max_iterations; }
 
@@ -284,20 +283,14 @@ void PpoLearner::learn(run::Run& run, RunWatch& watch) {
     if (figures_) figures_->observe(iteration, times);
     if (runner_->iteration() % settings_.save_interval == 0) save(run, watch);
     if (std::exchange(first, false)) run::Run::first_step();
-    if (has_reached_return(iteration)) {
-      reached_ = format("the mean return {:.4g} has reached stop_at_return={:g}", iteration.episodes.mean_return,
-                        *settings_.stop_at_return);
+    if (has_reached_return(settings_, iteration)) {
+      reached_ = format("the mean return {:.4g} has reached stop_at_return={:g} (null: never)",
+                        iteration.episodes.mean_return, *settings_.stop_at_return);
       break;
     }
   }
   save(run, watch);
   if (writer_) writer_->finish();
-}
-
-bool PpoLearner::has_reached_return(const Iteration& figures) const {
-  constexpr std::int64_t kEpisodes = 100;  // fewer say little
-  return settings_.stop_at_return && figures.episodes.counted >= kEpisodes &&
-         figures.episodes.mean_return >= *settings_.stop_at_return;
 }
 
 /// A few that break cost little. Where every control step breaks its environment there is nothing to learn.
@@ -433,6 +426,12 @@ void check(const PpoRunSettings& s) {
 int run(PpoRunSettings& settings, const config::Fields& fields, const std::vector<std::string>& overrides) {
   PpoLearner learner(settings);
   return run::Run(settings, fields, overrides).carry_out(learner);
+}
+
+bool has_reached_return(const PpoRunSettings& settings, const Iteration& iteration) {
+  constexpr std::int64_t kEpisodes = 100;  // fewer say little
+  return settings.stop_at_return && iteration.episodes.counted >= kEpisodes &&
+         iteration.episodes.mean_return >= *settings.stop_at_return;
 }
 
 }  // namespace cohort::rl

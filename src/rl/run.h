@@ -11,6 +11,8 @@
 
 namespace cohort::rl {
 
+struct Iteration;
+
 struct PpoRunSettings : run::RunSettings {
   PpoRunSettings() { backend = "cpu"; }  // where simulator and learner are: small networks are faster there
 
@@ -36,6 +38,9 @@ void describe(config::Fields& fields, PpoRunSettings& settings);
 
 /// Throws Error naming the setting that is out of range, whatever the machine.
 void check(const PpoRunSettings& settings);
+
+/// Whether `stop_at_return` ends the run after this iteration.
+bool has_reached_return(const PpoRunSettings& settings, const Iteration& iteration);
 
 /// Trains. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the exit code
 /// of the process: 0, or 128 + signal when a signal ended the training after a checkpoint. Throws Error: for bad input

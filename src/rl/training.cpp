@@ -6,6 +6,7 @@
 
 #include "core/command_line.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "rl/presets.h"
 #include "rl/run.h"
 #include "run/typed_settings.h"
@@ -135,6 +136,7 @@ class PpoTraining final : public run::Training {
   void bind(config::Fields& fields);
   void apply(config::Fields& fields, const run::TrainingWords& words);
   void apply_word(config::Fields& fields, const std::string& text);
+  void leave_out_the_presets_return(const std::vector<std::string>& words);
 
   std::string name_ = "ppo", shown_task_;
   PpoRunSettings settings_;
@@ -192,9 +194,22 @@ void PpoTraining::apply(config::Fields& fields, const run::TrainingWords& words)
   for (const std::string& text : words.settings) apply_word(fields, text);
 }
 
+/// The return at which a preset ends is that of its task as it is: another horizon or another reward has others.
+void PpoTraining::leave_out_the_presets_return(const std::vector<std::string>& words) {
+  const std::optional<double> of_preset = preset(settings_.task).stop_at_return;
+  const run::TypedSettings typed(words);
+  if (settings_.task_settings.empty() || !of_preset || settings_.stop_at_return != of_preset ||
+      typed.has("stop_at_return") || typed.has("score_to_win"))
+    return;
+  settings_.stop_at_return.reset();
+  log::info("stop_at_return={:g} of {}'s preset is left out: it is for the task without task_settings", *of_preset,
+            settings_.task);
+}
+
 void PpoTraining::read(config::Fields& fields, const run::TrainingWords& words) {
   apply(fields, words);
   check_words(words.settings, settings_);
+  leave_out_the_presets_return(words.settings);
 }
 
 }  // namespace

@@ -52,6 +52,20 @@ TEST_F(TrainPpo, ARunEndsWhereItsReturnIsReachedAndSaysTheTermsAsOftenAsToldTo) 
   EXPECT_EQ(lines_of(text_of(latest("short") / "metrics.jsonl")).size(), 5u);
 }
 
+TEST_F(TrainPpo, TheReturnOfAPresetIsForTheTaskAsItIs) {
+  const auto stop_of = [this](const std::string& name) {
+    return parse_json<nlohmann::json>(text_of(latest(name) / "config.json")).at("stop_at_return");
+  };
+  ASSERT_EQ(train("as_it_is", {"max_iterations=1"}).code, 0);
+  EXPECT_EQ(stop_of("as_it_is"), 497);
+  const Outcome other = train("other", {"max_iterations=1", "task_settings.horizon=1000"});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_TRUE(stop_of("other").is_null());
+  EXPECT_TRUE(contains(other.err, "stop_at_return=497 of cartpole-balance's preset is left out")) << other.err;
+  ASSERT_EQ(train("typed", {"max_iterations=1", "task_settings.horizon=1000", "stop_at_return=497"}).code, 0);
+  EXPECT_EQ(stop_of("typed"), 497);
+}
+
 TEST_F(TrainPpo, AFileThatTasksNewHasWrittenTrainsAsItStands) {
   for (const char* robot : {"quadruped", "cartpole"}) {
     const std::string file = (folder_.path() / (std::string(robot) + "_new.yaml")).string();

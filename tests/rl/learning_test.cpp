@@ -69,7 +69,9 @@ void reaches_nineteen_twentieths_of_the_experts_return(const std::string& name) 
   for (std::uint64_t seed = 1; seed <= 3 && learnt <= 0.95 * expert; ++seed) {
     PresetTraining training(name, seed, 2);
     Iteration last;
-    while (training.runner->iteration() < training.settings.runner.max_iterations) last = training.runner->iterate();
+    do {
+      last = training.runner->iterate();
+    } while (last.number < training.settings.runner.max_iterations && !has_reached_return(training.settings, last));
     ActingPpo trained(ppo_policy(training.runner->networks()), *training.task);
     learnt = mean_return(name, &trained.actor);
     std::printf("%s, seed %d: learnt %.1f (while exploring %.1f), expert %.1f\n", name.c_str(), static_cast<int>(seed),

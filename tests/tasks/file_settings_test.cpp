@@ -9,6 +9,7 @@
 #include "support/process.h"
 #include "tasks/actor.h"
 #include "tasks/file/library_files.h"
+#include "tasks/file/task_content.h"
 #include "tasks/registry.h"
 #include "tasks/scene_task.h"
 
@@ -87,6 +88,13 @@ TEST_F(FileSettings, TheProgramsOwnTasksAndModelsCanBeIncludedAndChanged) {
   const double before = first_reward("cartpole-balance", {});
   EXPECT_GT(before, 0);
   EXPECT_NEAR(first_reward(own, {}), 3 * before, 1e-5);
+  // The return that ends a training is that of the rewards as they were.
+  const auto ends_at = [&](const std::string& file) {
+    return read_content(file).at("ppo").value("stop_at_return", 0.0);
+  };
+  EXPECT_EQ(ends_at("library:/cartpole-balance.yaml"), 497);
+  EXPECT_EQ(ends_at(own), 0);
+  EXPECT_EQ(ends_at("library:/cartpole-swingup.yaml"), 417) << "its own";
   const std::string model = write(
       "model.yaml", std::string(kPole).replace(std::string(kPole).find("cartpole.xml"), 12, "library:/cartpole.xml"));
   EXPECT_NO_THROW(make_task(model, {}));

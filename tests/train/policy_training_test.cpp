@@ -225,9 +225,10 @@ TEST(PolicyTraining, GradientCheckpointingChangesTheOrderOfSumsOnly) {
   const std::map<std::string, double> tolerances{{"fp32", kOrderOfSums}, {"bf16", 1e-3}};
   for (const auto& [precision, tolerance] : tolerances) {
     // Channels last: otherwise a processor without bf16 arithmetic takes a minute for its convolutions.
-    for (const auto& policy : {with_camera({format("train.precision={}", precision), "model.images.channels_last=true"}),
-                               with_transformer({format("train.precision={}", precision)}),
-                               with_act(false, {format("train.precision={}", precision)})}) {
+    for (const auto& policy :
+         {with_camera({format("train.precision={}", precision), "model.images.channels_last=true"}),
+          with_transformer({format("train.precision={}", precision)}),
+          with_act(false, {format("train.precision={}", precision)})}) {
       const Trained plain = train(policy);
       std::vector<std::string> checkpointed = policy;
       checkpointed.emplace_back("train.gradient_checkpointing=true");

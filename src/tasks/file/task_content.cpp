@@ -88,6 +88,11 @@ void move_models(Json& content, const fs::path& folder) {
         entity[kind] = path_from(folder, entity[kind].get<std::string>()).string();
 }
 
+/// The return at which a training ends is that of the included file's rewards.
+void leave_out_return(Json& content) {
+  if (content.contains("ppo") && content["ppo"].is_object()) content["ppo"].erase("stop_at_return");
+}
+
 /// The file's content, on top of the file that it includes. includers: that lead here.
 Json content_of(const std::string& path, std::vector<std::string> includers) {
   Json content = read_file_alone(path);
@@ -107,6 +112,7 @@ Json content_of(const std::string& path, std::vector<std::string> includers) {
   if (!other.parent_path().empty())
     move_models(below, file.starts_with(kLibrary) ? fs::path(file).parent_path() : fs::absolute(file).parent_path());
   content.erase("include");
+  leave_out_return(below);
   below.merge_patch(content);
   return below;
 }
