@@ -114,7 +114,6 @@ class PpoLearner final : public run::Learner {
   bool some_rank_stops();
   void refuse_if_all_broke(const Iteration& figures);
   void warn_if_hovering_pays();
-  /// The same on all ranks.
   double gamma() const { return std::min(settings_.algorithm.gamma, 1 - 1e-6); }
   std::int64_t last_iteration() const { return settings_.runner.max_iterations; }
 

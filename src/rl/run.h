@@ -39,7 +39,7 @@ void describe(config::Fields& fields, PpoRunSettings& settings);
 /// Throws Error naming the setting that is out of range, whatever the machine.
 void check(const PpoRunSettings& settings);
 
-/// Whether `stop_at_return` ends the run after this iteration.
+/// Whether `stop_at_return` ends the run after this iteration: the same on all ranks.
 bool has_reached_return(const PpoRunSettings& settings, const Iteration& iteration);
 
 /// Trains. `fields` holds all settings as they were resolved; `overrides` are saved beside them. Returns the exit code
