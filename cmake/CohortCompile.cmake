@@ -64,6 +64,8 @@ if(COHORT_SANITIZE)
   if(COHORT_SANITIZE MATCHES address AND COHORT_SANITIZE MATCHES undefined)
     target_compile_options(cohort_compile INTERFACE -fno-sanitize=null)
   endif()
+  # Undefined behaviour is looked for in what tests call, not in tests: a third of the time of compiling these.
+  target_compile_options(cohort_compile INTERFACE $<$<BOOL:$<TARGET_PROPERTY:COHORT_TEST>>:-fno-sanitize=undefined>)
   target_link_options(cohort_compile INTERFACE -fsanitize=${COHORT_SANITIZE})
 endif()
 find_package(Threads REQUIRED)
