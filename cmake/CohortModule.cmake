@@ -186,6 +186,9 @@ endfunction()
 # Sets VARIABLE to whether this build has the long tests of TURN. What takes minutes takes turns (scripts/test): 0 watching and ranks
 # (and the benchmarks' build), 1 faults, 2 learning and the policies' parity, 3 installation and the parity of simulation and data.
 set(COHORT_LONG_TESTS "" CACHE STRING "The turn, 0 to 3, whose long tests this build has; empty: those of all")
+if(NOT COHORT_LONG_TESTS MATCHES "^[0-3]?$")
+  message(FATAL_ERROR "COHORT_LONG_TESTS=${COHORT_LONG_TESTS}: a turn, 0 to 3, or nothing for all")
+endif()
 function(cohort_has_turn variable turn)
   set(has OFF)
   if(COHORT_LONG_TESTS STREQUAL "" OR COHORT_LONG_TESTS EQUAL turn)

@@ -1,6 +1,7 @@
 #include "rl/training.h"
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 

