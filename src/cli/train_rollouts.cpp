@@ -20,7 +20,7 @@
 
 namespace cohort::cli {
 
-train::RolloutFunction rollouts_of(train::RunSettings& settings) {
+train::RolloutFunction rollouts_of(train::RunSettings& settings, const std::string& run) {
   const train::RolloutSettings& r = settings.rollout;
   if (!r.enabled) return {};
   COHORT_THROW_UNLESS(!r.task.empty(), "rollout.enabled=true: say which task, rollout.task=NAME (`cohort tasks`)");
@@ -32,7 +32,7 @@ train::RolloutFunction rollouts_of(train::RunSettings& settings) {
                                     .overrides = r.task_settings};
   tasks::use_library(r.task_library, "rollout.task_library of the configuration");
   // Of a run that goes on: what it keeps of a task's file, where that is gone or cannot be used any more.
-  if (!settings.resume.empty()) tasks::use_kept_task(r.task, settings.resume, true);
+  if (!run.empty()) tasks::use_kept_task(r.task, run, true);
   auto task = std::make_shared<std::unique_ptr<tasks::Task>>(tasks::make_task(r.task, task_settings));
   settings.rollout.task_library = tasks::library_of(r.task);
   auto drawn = std::make_shared<policies::RecordedPictures>();  // as the task draws now; empty: as it does by default

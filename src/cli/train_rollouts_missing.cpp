@@ -4,7 +4,7 @@
 
 namespace cohort::cli {
 
-train::RolloutFunction rollouts_of(train::RunSettings& settings) {
+train::RolloutFunction rollouts_of(train::RunSettings& settings, const std::string&) {
   COHORT_THROW_UNLESS(
       !settings.rollout.enabled,
       "rollout.enabled=true: this build has no tasks, because MuJoCo was missing when it was configured");

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "rl/presets.h"
 #include "rl/run.h"
+#include "run/launched_job.h"
 #include "run/typed_settings.h"
 #include "tasks/file/task_file.h"
 #include "tasks/registry.h"
@@ -184,14 +185,16 @@ void PpoTraining::apply(config::Fields& fields, const run::TrainingWords& words)
   for (const std::string& file : words.files) fields.apply_file(file);
   settings_.resume.clear();  // which run is continued, the command line alone says
   settings_.checkpoint = words.checkpoint;
-  // Whose the task's settings are, its name says, wherever it stands.
-  for (const std::string& text : words.settings) {
-    if (text.starts_with("task=")) settings_.task = text.substr(5);
-    if (text.starts_with("task_library=")) settings_.task_library = text.substr(13);
-  }
+  // Whose the task's settings are, its name says, wherever it stands; and a run that goes on keeps its task.
+  for (const std::string& text : words.settings)
+    for (const char* key : {"task=", "task_library=", "name=", "experiment_name=", "output_dir=", "resume="})
+      if (text.starts_with(key)) fields.apply_override(text);
   tasks::use_library(settings_.task_library, words.resumed.empty() ? "this configuration" : words.resumed);
   if (!words.resumed.empty())
     tasks::use_kept_task(settings_.task, std::filesystem::path(words.resumed).parent_path(), false);
+  else if (const std::string own = run::run_to_continue(settings_, tasks::task_title(settings_.task), words.settings);
+           !own.empty())
+    tasks::use_kept_task(settings_.task, own, true);
   for (const std::string& text : words.settings) apply_word(fields, text);
 }
 

@@ -104,7 +104,7 @@ void record_job(const fs::path& run, const LaunchedJob& job, const std::vector<s
 }
 
 std::string find_run(const std::string& resume, const fs::path& runs, const LaunchedJob& job,
-                     const std::vector<std::string>& arguments) {
+                     const std::vector<std::string>& arguments, bool quietly) {
   const bool asked = resume == "auto";
   if (!asked && (!resume.empty() || !job.restarted())) return resume;
   const std::vector<fs::path> all = runs_in(runs);
@@ -116,16 +116,22 @@ std::string find_run(const std::string& resume, const fs::path& runs, const Laun
   const std::string again = job.elastic_restarts > 0 ? format("restart {} of the job", job.elastic_restarts)
                             : job.slurm_restarts > 0 ? format("restart {} of the job by Slurm", job.slurm_restarts)
                                                      : "resume=auto";
-  if (!earlier.empty()) {
-    log::info("{}: going on with its run {}", again, earlier);
-    return earlier;
+  const std::string newest = asked && earlier.empty() && !all.empty() ? all.front().string() : "";
+  if (!quietly) {
+    if (!earlier.empty())
+      log::info("{}: going on with its run {}", again, earlier);
+    else if (!newest.empty())
+      log::info("resume=auto: going on with the newest run in {}, {}", runs.string(), newest);
+    else
+      log::info("{}: there is no run of it in {} yet", again, runs.string());
   }
-  if (asked && !all.empty()) {
-    log::info("resume=auto: going on with the newest run in {}, {}", runs.string(), all.front().string());
-    return all.front().string();
-  }
-  log::info("{}: there is no run of it in {} yet", again, runs.string());
-  return "";
+  return earlier.empty() ? newest : earlier;
+}
+
+std::string run_to_continue(const RunSettings& settings, const std::string& default_name,
+                            const std::vector<std::string>& arguments) {
+  const fs::path runs = fs::path(settings.output_dir) / (settings.name.empty() ? default_name : settings.name);
+  return find_run(settings.resume, runs, read_launched_job(), arguments, true);
 }
 
 }  // namespace cohort::run

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rank/environment.h"
+#include "run/settings.h"
 
 namespace cohort::run {
 
@@ -34,8 +35,13 @@ void record_job(const std::filesystem::path& run, const LaunchedJob& job, const 
 
 /// The run that `resume` means, among those in `runs` (outputs/<name>): the folder that it names; for "auto" the run of
 /// this job with these arguments, or else the newest one; for "", where the job has been started again, the run of this
-/// job. Empty: a new run is begun. Says what was found.
+/// job. Empty: a new run is begun. Says what was found unless `quietly`.
 std::string find_run(const std::string& resume, const std::filesystem::path& runs, const LaunchedJob& job,
-                     const std::vector<std::string>& arguments);
+                     const std::vector<std::string>& arguments, bool quietly = false);
+
+/// The same before a Run exists, for who has to know what the run keeps: the folder of the run that `settings` will go on
+/// with, named or found by itself. Empty: a new one is begun. Says nothing. Throws Error.
+std::string run_to_continue(const RunSettings& settings, const std::string& default_name,
+                            const std::vector<std::string>& arguments);
 
 }  // namespace cohort::run

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/usage_error.h"
 #include "policies/algorithm.h"
+#include "run/launched_job.h"
 #include "train/estimate.h"
 #include "train/jobs/job.h"
 #include "train/memory_plan.h"
@@ -108,7 +109,8 @@ class SupervisedTraining final : public run::Training {
   void check() override { settings_.train.validate(); }
   std::string measure(const run::Measurement& measurement, const config::Fields& fields) override;
   int run(const config::Fields& fields, const std::vector<std::string>& typed) override {
-    return train::run(*job_, settings_, fields, typed, tasks_.rollouts(settings_));
+    const std::string continued = run::run_to_continue(settings_, name(), typed);
+    return train::run(*job_, settings_, fields, typed, tasks_.rollouts(settings_, continued));
   }
 
  private:

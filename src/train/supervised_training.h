@@ -14,8 +14,9 @@ namespace cohort::train {
 
 /// What needs tasks, which the training of a policy does not know.
 struct TaskFunctions {
-  /// What settings.rollout plays; empty where it is not enabled. Throws Error for an unknown task.
-  std::function<RolloutFunction(RunSettings& settings)> rollouts;
+  /// What settings.rollout plays; empty where it is not enabled. run: the folder of the run that goes on, or "". Throws
+  /// Error for an unknown task.
+  std::function<RolloutFunction(RunSettings& settings, const std::string& run)> rollouts;
   RolloutTaskFunction task_of_environment;  ///< of a robomimic configuration
 };
 

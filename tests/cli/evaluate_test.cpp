@@ -130,11 +130,16 @@ events:
   lamp: {type: light_diffuse, ranges: [0.2, 0.9]}
 )");
   collect({file, "--episodes", "3", "--cameras", "above", "--size", "24", "--out", path("data")});
-  const Outcome learnt =
-      train("pick_and_place_image", "data/mine",
-            {"name=mine", "data.proprio=[observation/eef_pos]", "data.images=[observation/above_image]",
-             "data.image_transforms=[\"resize(24, 24)\"]", "train.lr=0.01", "rollout.task=" + file, "rollout.n=2",
-             "rollout.horizon=3", "rollout.enabled=true"});
+  std::vector<std::string> settings{"name=mine",
+                                    "data.proprio=[observation/eef_pos]",
+                                    "data.images=[observation/above_image]",
+                                    "data.image_transforms=[\"resize(24, 24)\"]",
+                                    "train.lr=0.01",
+                                    "rollout.task=" + file,
+                                    "rollout.n=2",
+                                    "rollout.horizon=3",
+                                    "rollout.enabled=true"};
+  const Outcome learnt = train("pick_and_place_image", "data/mine", settings);
   ASSERT_EQ(learnt.code, 0) << learnt.err;
   const auto table = [&](const std::string& task, const std::string& csv) {
     const Outcome outcome = cohort({"evaluate", "--task", task, "--policy", path("runs/mine/latest"), "--episodes", "3",
@@ -168,8 +173,12 @@ events:
   collect({file, "--policy", run, "--keep", "all", "--episodes", "1", "--max-steps", "3", "--out", path("acted")});
   const Outcome further = cohort({"train", "resume=" + run, "train.steps=6"});
   EXPECT_EQ(further.code, 0) << further.err;
-  EXPECT_NE(further.err.find("keeps, instead of " + file + ", which is not there any more"), std::string::npos)
-      << further.err;
+  const std::string kept = "keeps, instead of " + file + ", which is not there any more";
+  EXPECT_NE(further.err.find(kept), std::string::npos) << further.err;
+  settings.insert(settings.end(), {"resume=auto", "train.steps=8"});
+  const Outcome found_itself = train("pick_and_place_image", "data/mine", settings);
+  EXPECT_EQ(found_itself.code, 0) << found_itself.err;
+  EXPECT_NE(found_itself.err.find(kept), std::string::npos) << found_itself.err;
 }
 
 // The job of scripts/gpu_check, with a smaller network.

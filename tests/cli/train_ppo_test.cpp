@@ -145,9 +145,13 @@ rewards: {alive: {formula: 1, per_second: false}}
     EXPECT_EQ(outcome.code, 0) << words[0] << " " << words[1] << outcome.err;
     if (words.front() != "train") EXPECT_NE(outcome.err.find(kept), std::string::npos) << outcome.err;
   }
+  const Outcome newest = train("pole", {"resume=auto", "max_iterations=3"}, file);
+  EXPECT_EQ(newest.code, 0) << newest.err;
+  EXPECT_NE(newest.err.find(kept), std::string::npos) << newest.err;
+  EXPECT_EQ(train("another", {"resume=auto", "max_iterations=1"}, file).code, 1) << "no run of that name keeps it";
   std::ofstream(file, std::ios::app) << "instruction: another\n";
   fs::rename(folder_.path() / "moved.xml", model);
-  const Outcome found_itself = train("pole", {"resume=auto", "max_iterations=3"}, file);
+  const Outcome found_itself = train("pole", {"resume=auto", "max_iterations=4"}, file);
   EXPECT_EQ(found_itself.code, 0) << found_itself.err;
   EXPECT_NE(found_itself.err.find(kept + ", which has changed since"), std::string::npos) << found_itself.err;
   fs::remove(model);
