@@ -73,12 +73,22 @@ std::string terms_lines(const PolicyResult& r, std::size_t indent) {
          format("{:<{}}  ended early without success: {} of {}\n", "", indent, r.ended_early(), r.episodes.size());
 }
 
+/// The numbers that a task shows beside the reward.
+std::string metrics_line(const PolicyResult& r, std::size_t indent) {
+  if (r.metrics.empty()) return "";
+  std::string text;
+  for (std::size_t i = 0; i < r.metrics.size(); ++i)
+    text += format("{}{} {:.4g}", text.empty() ? "" : ", ", r.metrics[i].name, r.mean_of_metric(i));
+  return format("{:<{}}  metrics: {}\n", "", indent, text);
+}
+
 }  // namespace
 
 Json to_json(const EpisodeOutcome& e) {
   Json row = {{"seed", e.seed},           {"success", e.success},       {"steps", e.steps},
               {"return", e.total_reward}, {"max_reward", e.max_reward}, {"terminated", e.terminated}};
   if (!e.terms.empty()) row["terms"] = e.terms;
+  if (!e.metrics.empty()) row["metrics"] = e.metrics;
   if (e.success_step > 0) row["success_step"] = e.success_step;
   if (e.failed) row["fault"] = e.fault;
   return row;
@@ -94,6 +104,7 @@ EpisodeOutcome episode_from_json(const Json& row) {
   e.terminated = row.at("terminated").get<bool>();
   if (row.contains("success_step")) e.success_step = row.at("success_step").get<std::int64_t>();
   if (row.contains("terms")) e.terms = row.at("terms").get<std::vector<double>>();
+  if (row.contains("metrics")) e.metrics = row.at("metrics").get<std::vector<double>>();
   e.failed = row.contains("fault");
   if (e.failed) e.fault = row.at("fault").get<std::string>();
   return e;
@@ -137,6 +148,15 @@ double PolicyResult::share_of_term(std::size_t term) const {
   const double best = term < best_of_term.size() ? static_cast<double>(best_of_term[term]) : 0;
   return best > 0 ? mean_of_term(term) / best : 0;
 }
+double PolicyResult::mean_of_metric(std::size_t metric) const {
+  double sum = 0, weight = 0;
+  for (const EpisodeOutcome& e : episodes) {
+    if (metric >= e.metrics.size()) continue;
+    const double counts = metrics[metric].at_end ? 1 : static_cast<double>(e.steps);
+    sum += counts * e.metrics[metric], weight += counts;
+  }
+  return weight > 0 ? sum / weight : 0;
+}
 std::int64_t PolicyResult::ended_early() const {
   return std::count_if(episodes.begin(), episodes.end(),
                        [](const EpisodeOutcome& e) { return e.terminated && !e.success && !e.failed; });
@@ -155,6 +175,7 @@ PolicyResult rollout(tasks::Task& task, tasks::Actor& actor, std::span<const std
   result.policy = actor.name();
   result.terms = task.spec().reward_terms;
   result.best_of_term = task.spec().reward_best;
+  result.metrics = task.spec().metrics;
   // More ranks than episodes: the others only take part in the exchange. No seed at all is refused by all ranks alike.
   if (!own.empty() || seeds.empty()) {
     Counter counter(result.policy, static_cast<std::int64_t>(own.size()), settings.silent || rank != 0);
@@ -197,6 +218,7 @@ std::string text_table(std::span<const PolicyResult> results) {
                    format("{:.3f} to {:.3f}", interval.low, interval.high), r.mean_return(), r.mean_max_reward(),
                    r.mean_steps(), r.faults());
     if (r.terms.size() > 1) text += terms_lines(r, longest);
+    text += metrics_line(r, longest);
     // A table that hides why episodes failed is of no use: the first fault stands below.
     for (const EpisodeOutcome& e : r.episodes)
       if (e.failed) {
@@ -209,11 +231,19 @@ std::string text_table(std::span<const PolicyResult> results) {
 }
 
 std::string csv_table(std::span<const PolicyResult> results) {
-  std::string text = "policy,seed,success,steps,return,max_reward,fault\n";
+  std::string text = "policy,seed,success,steps,return,max_reward,fault";
+  if (!results.empty())
+    for (const tasks::MetricSpec& metric : results.front().metrics) text += "," + csv_field(metric.name);
+  text += "\n";
   for (const PolicyResult& r : results)
-    for (const EpisodeOutcome& e : r.episodes)
-      text += format("{},{},{},{},{},{},{}\n", csv_field(r.policy), e.seed, e.success ? 1 : 0, e.steps, e.total_reward,
+    for (const EpisodeOutcome& e : r.episodes) {
+      text += format("{},{},{},{},{},{},{}", csv_field(r.policy), e.seed, e.success ? 1 : 0, e.steps, e.total_reward,
                      e.max_reward, csv_field(e.fault));
+      // An episode that failed at once has none.
+      for (std::size_t i = 0; i < r.metrics.size(); ++i)
+        text += i < e.metrics.size() ? format(",{}", e.metrics[i]) : ",";
+      text += "\n";
+    }
   return text;
 }
 
@@ -230,6 +260,8 @@ Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) 
     Json terms = Json::object();
     for (std::size_t i = 0; i < r.terms.size(); ++i)
       terms[r.terms[i]] = {{"mean_of_step", r.mean_of_term(i)}, {"share_of_best", r.share_of_term(i)}};
+    Json metrics = Json::object();
+    for (std::size_t i = 0; i < r.metrics.size(); ++i) metrics[r.metrics[i].name] = r.mean_of_metric(i);
     json["policies"].push_back({{"policy", r.policy},
                                 {"successes", r.successes()},
                                 {"episodes", r.episodes.size()},
@@ -241,6 +273,7 @@ Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results) 
                                 {"faults", r.faults()},
                                 {"ended_early", r.ended_early()},
                                 {"reward_terms", std::move(terms)},
+                                {"metrics", std::move(metrics)},
                                 {"table", std::move(rows)}});
   }
   return json;

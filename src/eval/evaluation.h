@@ -15,6 +15,7 @@
 #include "core/config.h"
 #include "eval/success.h"
 #include "tasks/rollout.h"
+#include "tasks/task.h"
 
 namespace cohort::dist {
 class Group;
@@ -34,7 +35,8 @@ struct PolicyResult {
   std::vector<tasks::EpisodeOutcome> episodes;
   std::vector<std::string> terms;   ///< of the task's reward
   std::vector<float> best_of_term;  ///< TaskSpec::reward_best
-  double seconds = 0;               ///< that the rollout took, of the slowest rank; no part of the table's files
+  std::vector<tasks::MetricSpec> metrics;
+  double seconds = 0;  ///< that the rollout took, of the slowest rank; no part of the table's files
 
   std::int64_t successes() const;
   std::int64_t faults() const;
@@ -46,6 +48,8 @@ struct PolicyResult {
   /// Of a reward term, over all steps: its mean, and that as a share of the most it can be (0 where that is unknown).
   double mean_of_term(std::size_t term) const;
   double share_of_term(std::size_t term) const;
+  /// Of a metric: its mean over all steps, or over the ends of the episodes.
+  double mean_of_metric(std::size_t metric) const;
   /// Episodes that ended by themselves without success: falls, collisions and the like.
   std::int64_t ended_early() const;
 };
@@ -71,11 +75,11 @@ struct EvaluationHead {
 
 /// For people: a line per policy.
 std::string text_table(std::span<const PolicyResult> results);
-/// A line per episode: policy,seed,success,steps,return,max_reward,fault.
+/// A line per episode: policy,seed,success,steps,return,max_reward,fault, then the task's metrics by name.
 std::string csv_table(std::span<const PolicyResult> results);
 /// {"task", "settings", "first_seed", "max_steps", "policies": [{"policy", "successes", "episodes", "success_rate",
 /// "interval", "mean_return", "mean_max_reward", "mean_steps", "faults", "ended_early", "reward_terms":
-/// {name: {"mean_of_step", "share_of_best"}}, "table": [...]}]}
+/// {name: {"mean_of_step", "share_of_best"}}, "metrics": {name: mean}, "table": [...]}]}
 config::Json to_json(const EvaluationHead& head, std::span<const PolicyResult> results);
 
 }  // namespace cohort::eval

@@ -112,6 +112,8 @@ class Rollout {
     const ArrayView term_view = task_.reward_terms();
     const auto terms_of = static_cast<std::size_t>(term_view.shape[1]);
     const std::span<const float> terms = terms_of > 0 ? term_view.span<float>() : std::span<float>();
+    const std::vector<MetricSpec>& metrics = task_.spec().metrics;
+    const std::span<const float> metric_values = metrics.empty() ? std::span<float>() : task_.metrics().span<float>();
     const auto success = task_.success().span<std::uint8_t>(), terminated = task_.terminated().span<std::uint8_t>(),
                truncated = task_.truncated().span<std::uint8_t>(), broken = task_.broken().span<std::uint8_t>();
     std::vector<RunningEpisode> going_on, over;
@@ -128,6 +130,12 @@ class Rollout {
         if (success[env] && !outcome.success) outcome.success = true, outcome.success_step = outcome.steps;
         outcome.terms.resize(terms_of);
         for (std::size_t i = 0; i < terms_of; ++i) outcome.terms[i] += static_cast<double>(terms[env * terms_of + i]);
+        outcome.metrics.resize(metrics.size());
+        for (std::size_t i = 0; i < metrics.size(); ++i) {
+          const auto now = static_cast<double>(metric_values[env * metrics.size() + i]);
+          double& value = outcome.metrics[i];
+          value = metrics[i].at_end ? now : value + (now - value) / static_cast<double>(outcome.steps);
+        }
       }
       const bool goal_ends = settings_.end_at_success && outcome.success;
       outcome.failed = !outcome.fault.empty();

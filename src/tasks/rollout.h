@@ -43,6 +43,7 @@ struct EpisodeOutcome {
   double total_reward = 0;        ///< the return, undiscounted
   double max_reward = 0;          ///< of a step
   std::vector<double> terms{};    ///< sums of the task's reward terms, in the order of its spec
+  std::vector<double> metrics{};  ///< the task's, in the order of its spec: means over steps, or values at the end
   std::string fault;              ///< "step 3: the action is not finite", or empty
 };
 

@@ -75,7 +75,7 @@ TEST_F(TrainPpo, WhatATaskAsksOfItIsCheckedWhereTheTaskIsLookedAt) {
   EXPECT_NE(run({cohort_path(), "tasks", good, "--check"}).out.find("ppo           pass"), std::string::npos);
 }
 
-TEST_F(TrainPpo, ATasksOwnMetricsAreInTheLogAndPlayIsWhatEvaluateIsAskedFor) {
+TEST_F(TrainPpo, ATasksOwnMetricsAreInTheLogAndInEvaluationsAndPlayIsWhatEvaluateIsAskedFor) {
   const std::string model = COHORT_SOURCE_DIR "/src/tasks/library/cartpole.xml",
                     file = (folder_.path() / "pole.yaml").string();
   std::ofstream(file) << "scene: {robot: {mjcf: " << model << "}}\n"
@@ -109,6 +109,12 @@ play: {rewards: {alive: {formula: 7}}}
   ASSERT_EQ(as_trained.code, 0) << as_trained.err;
   ASSERT_EQ(shown.code, 0) << shown.err;
   EXPECT_NE(as_trained.out.find("10.0"), std::string::npos) << as_trained.out;
+  EXPECT_NE(as_trained.out.find("metrics: steps 5.5, length 10, speed "), std::string::npos) << as_trained.out;
+  const std::string table = (folder_.path() / "table.csv").string();
+  ASSERT_EQ(evaluated({"--csv", table}).code, 0);
+  const std::vector<std::string> rows = lines_of(text_of(table));
+  EXPECT_TRUE(rows.at(0).ends_with(",fault,steps,length,speed")) << rows.at(0);
+  EXPECT_NE(rows.at(1).find(",,5.5,10,"), std::string::npos) << rows.at(1);
   EXPECT_NE(shown.out.find("70.0"), std::string::npos) << shown.out;
   EXPECT_EQ(run({cohort_path(), "evaluate", "--task", "quadruped-velocity", "--policy", "zero", "--play", "--episodes",
                  "1", "--max-steps", "2"})

@@ -135,6 +135,26 @@ TEST(Evaluation, FiguresAreMeansOverTheEpisodesAndTheFilesHoldEveryOne) {
   EXPECT_NE(text_table(results).find("12 of 14"), std::string::npos);
 }
 
+TEST(Evaluation, AMetricIsAMeanOverStepsOrOverEndsAndRanksExchangeIt) {
+  tasks::EpisodeOutcome brief, lengthy, failed;
+  brief.seed = 1, brief.steps = 10, brief.metrics = {0.5, 3};
+  lengthy.seed = 2, lengthy.steps = 30, lengthy.metrics = {0.9, 5};
+  failed.seed = 3, failed.steps = 1, failed.failed = true, failed.fault = "step 1: the action is not finite";
+  EXPECT_EQ(episode_from_json(to_json(lengthy)).metrics, lengthy.metrics);
+  PolicyResult result{.policy = "mine", .episodes = {brief, lengthy, failed}};
+  result.metrics = {{.name = "tracking"}, {.name = "height, at the end", .at_end = true}};
+  EXPECT_DOUBLE_EQ(result.mean_of_metric(0), (10 * 0.5 + 30 * 0.9) / 40);
+  EXPECT_DOUBLE_EQ(result.mean_of_metric(1), 4);
+  const PolicyResult results[] = {result};
+  EXPECT_NE(text_table(results).find("metrics: tracking 0.8, height, at the end 4\n"), std::string::npos)
+      << text_table(results);
+  EXPECT_DOUBLE_EQ(to_json({"task", "{}", 0, 40}, results).at("policies").at(0).at("metrics").at("tracking"), 0.8);
+  EXPECT_EQ(csv_table(results),
+            "policy,seed,success,steps,return,max_reward,fault,tracking,\"height, at the end\"\n"
+            "mine,1,0,10,0,0,,0.5,3\nmine,2,0,30,0,0,,0.9,5\n"
+            "mine,3,0,1,0,0,step 1: the action is not finite,,\n");
+}
+
 /// Comes near 0 at another speed in every episode that it begins: no function of the episode.
 class Forgetful final : public tasks::Actor {
  public:

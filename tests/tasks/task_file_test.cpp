@@ -673,6 +673,27 @@ rewards: {action_rate_l2: -0.5}
   EXPECT_EQ(make_task(file, {.n_envs = 2})->spec().reward_terms, one->spec().reward_terms);
 }
 
+TEST_F(TaskFile, ModelsOfAnIncludedFileLieBesideItThoseOfSettingsAndOfPlayToo) {
+  fs::create_directories(folder_.path() / "below");
+  write("robot.yaml", R"yaml(
+scene: {robot: {mjcf: hopper.xml}}
+simulation: {decimation: 4}
+actions: {legs: {type: joint_position}}
+observations: {policy: {joint_pos_rel: {}}}
+settings:
+  bodies: {default: one, when: {two: {scene: {second: {mjcf: hopper.xml, pos: [0, 3, 0]}}}}}
+play: {scene: {third: {mjcf: hopper.xml, pos: [0, 6, 0]}}}
+)yaml");
+  const std::string file = write("below/mine.yaml", "include: ../robot.yaml\ninstruction: hop\n");
+  const auto shapes = [&](const TaskSettings& settings) {
+    const auto task = make_task(file, settings);
+    return dynamic_cast<SceneTask&>(*task).scene().info().geoms.size();
+  };
+  const std::size_t one = shapes({});
+  EXPECT_EQ(shapes({.overrides = {"bodies=two"}}), 2 * one);
+  EXPECT_EQ(shapes({.overrides = {"bodies=two", "play=true"}}), 3 * one);
+}
+
 TEST_F(TaskFile, FilesThatIncludeEachOtherAreACircle) {
   write("a.yaml", "include: b.yaml");
   const std::string file = write("b.yaml", "include: a.yaml");

@@ -79,13 +79,20 @@ Json read_file_alone(const std::string& path) {
   }
 }
 
-/// Models of an included file lie beside it.
+/// Models of an included file lie beside it, those of its settings and of `play` too.
 void move_models(Json& content, const fs::path& folder) {
-  if (!content.is_object() || !content.contains("scene") || !content["scene"].is_object()) return;
-  for (auto& [name, entity] : content["scene"].items())
-    for (const char* kind : {"mjcf", "urdf", "mesh"})
-      if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
-        entity[kind] = path_from(folder, entity[kind].get<std::string>()).string();
+  if (!content.is_object()) return;
+  for (auto& [key, value] : content.items()) {
+    if (key != "scene") {
+      move_models(value, folder);
+      continue;
+    }
+    if (!value.is_object()) continue;
+    for (auto& [name, entity] : value.items())
+      for (const char* kind : {"mjcf", "urdf", "mesh"})
+        if (entity.is_object() && entity.contains(kind) && entity[kind].is_string())
+          entity[kind] = path_from(folder, entity[kind].get<std::string>()).string();
+  }
 }
 
 /// The return at which a training ends is that of the included file's rewards.
