@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -104,7 +105,10 @@ EpisodeOutcome episode_from_json(const Json& row) {
   e.terminated = row.at("terminated").get<bool>();
   if (row.contains("success_step")) e.success_step = row.at("success_step").get<std::int64_t>();
   if (row.contains("terms")) e.terms = row.at("terms").get<std::vector<double>>();
-  if (row.contains("metrics")) e.metrics = row.at("metrics").get<std::vector<double>>();
+  // JSON has null for a number that is none, as a formula's 0 / 0 is.
+  if (row.contains("metrics"))
+    for (const Json& value : row.at("metrics"))
+      e.metrics.push_back(value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
   e.failed = row.contains("fault");
   if (e.failed) e.fault = row.at("fault").get<std::string>();
   return e;

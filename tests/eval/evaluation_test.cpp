@@ -141,6 +141,9 @@ TEST(Evaluation, AMetricIsAMeanOverStepsOrOverEndsAndRanksExchangeIt) {
   lengthy.seed = 2, lengthy.steps = 30, lengthy.metrics = {0.9, 5};
   failed.seed = 3, failed.steps = 1, failed.failed = true, failed.fault = "step 1: the action is not finite";
   EXPECT_EQ(episode_from_json(to_json(lengthy)).metrics, lengthy.metrics);
+  failed.metrics = {std::nan("")};
+  EXPECT_TRUE(std::isnan(episode_from_json(parse_json<config::Json>(json_text(to_json(failed)))).metrics.at(0)));
+  failed.metrics.clear();
   PolicyResult result{.policy = "mine", .episodes = {brief, lengthy, failed}};
   result.metrics = {{.name = "tracking"}, {.name = "height, at the end", .at_end = true}};
   EXPECT_DOUBLE_EQ(result.mean_of_metric(0), (10 * 0.5 + 30 * 0.9) / 40);
