@@ -33,10 +33,10 @@ struct EvaluationSettings {
 struct PolicyResult {
   std::string policy;  ///< Actor::name()
   std::vector<tasks::EpisodeOutcome> episodes;
-  std::vector<std::string> terms;   ///< of the task's reward
-  std::vector<float> best_of_term;  ///< TaskSpec::reward_best
-  std::vector<tasks::MetricSpec> metrics;
-  double seconds = 0;  ///< that the rollout took, of the slowest rank; no part of the table's files
+  std::vector<std::string> terms;          ///< of the task's reward
+  std::vector<float> best_of_term;         ///< TaskSpec::reward_best
+  std::vector<tasks::MetricSpec> metrics;  ///< of the task's spec
+  double seconds = 0;                      ///< that the rollout took, of the slowest rank; no part of the table's files
 
   std::int64_t successes() const;
   std::int64_t faults() const;
