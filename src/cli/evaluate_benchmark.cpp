@@ -1,6 +1,8 @@
 // `cohort evaluate --benchmark libero_90`: the tasks of a suite one after another, pairs of task and episode over the
 // ranks, one table.
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "core/json_text.h"
+#include "core/log.h"
 #include "core/stop_signal.h"
 #include "eval/benchmark.h"
 #include "tasks/libero/catalogue.h"
@@ -18,6 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kEpisodesOfTask = 20;  // of a task, as LIBERO's own evaluation has them
+// For how long a rank that was stopped waits for the others, which a launcher stops at the same time: less than its grace period.
+constexpr std::chrono::milliseconds kStopWait = std::chrono::seconds(15);
 
 std::vector<tasks::libero::SceneHead> chosen_tasks(const EvaluateArguments& arguments,
                                                    const tasks::libero::LiberoSuite& suite) {
@@ -83,6 +88,13 @@ void roll_out(EvaluateArguments& arguments, const std::vector<tasks::libero::Sce
         std::printf("%s: %s\n", actors.titles()[p].c_str(), of_task[p].summary.c_str());
     }
     results.back().description = task->description();
+    if (share.rank == 0) {
+      std::string line;
+      for (const eval::PolicyResult& r : results.back().policies)
+        line += format("{}{} {} of {}", line.empty() ? "" : ", ", r.policy, r.successes(), r.episodes.size());
+      log::info("{} of {} tasks{}: {}: {}", t + 1, chosen.size(), share.world > 1 ? ", this rank's share" : "",
+                chosen[t].task, line);
+    }
     finished();
   }
 }
@@ -156,24 +168,35 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
     json["videos"] = std::move(videos);
     files->write(json_text(json, 2) + "\n", eval::csv_table(head, results));
   };
+  std::optional<Stopped> stopped;
   try {
     // One process has all of a task's episodes: hours of them are kept, whatever ends the rest.
     roll_out(arguments, chosen, actors, seeds, share, results, [&] {
       if (!group) write_files(config::Json::array());
     });
   } catch (const Stopped& e) {
-    if (group || results.empty()) throw;
-    std::fputs(eval::text_table(head, results).c_str(), stdout);
-    std::fflush(stdout);
-    throw Stopped(e.signal(), format("stopped in {}; the table has the {} of {} tasks before it, and so have the files",
-                                     chosen[results.size()].task, results.size(), chosen.size()));
+    stopped = e;
   }
-  if (group) eval::merge_ranks(results, seeds, *group);
+  if (group) {
+    try {
+      group->barrier(stopped ? std::optional(kStopWait) : std::nullopt);
+    } catch (const Error&) {
+      if (stopped) throw *stopped;  // it alone
+      throw;
+    }
+    eval::merge_ranks(results, seeds, *group);
+  }
   // The table stands before the videos: what fails with them does not take it along.
-  if (first) {
+  if (first && !results.empty()) {
     std::fputs(eval::text_table(head, results).c_str(), stdout);
     std::fflush(stdout);
     write_files(config::Json::array());
+  }
+  if (results.size() < chosen.size()) {
+    if (results.empty()) throw stopped ? *stopped : Stopped(SIGTERM, "another rank was stopped in its first task");
+    throw Stopped(stopped ? stopped->signal() : SIGTERM,
+                  format("stopped in {}; the table has the {} of {} tasks before it, and so have the files",
+                         chosen[results.size()].task, results.size(), chosen.size()));
   }
   // No rank writes a video before those of the table that was replaced are gone.
   if (group && arguments.record_video) group->barrier();

@@ -88,11 +88,13 @@ void merge_ranks(std::vector<TaskResult>& results, std::span<const std::uint64_t
   }
   std::map<std::uint64_t, std::size_t> place;
   for (std::size_t i = 0; i < seeds.size(); ++i) place[seeds[i]] = i;
+  std::vector<Json> ranks;
+  for (const std::string& text : group.all_gather_bytes(json_text(own))) ranks.push_back(parse_json<Json>(text));
+  for (const Json& of_rank : ranks) results.resize(std::min(results.size(), of_rank.size()));
   std::vector<TaskResult> merged(results.size());
   for (std::size_t t = 0; t < results.size(); ++t)
     merged[t].task = results[t].task, merged[t].perturbation = results[t].perturbation;
-  for (const std::string& text : group.all_gather_bytes(json_text(own))) {
-    const Json of_rank = parse_json<Json>(text);
+  for (const Json& of_rank : ranks) {
     for (std::size_t t = 0; t < merged.size(); ++t) {
       const Json& from = of_rank.at(t);
       TaskResult& to = merged[t];

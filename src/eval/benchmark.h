@@ -36,7 +36,8 @@ struct TaskResult {
 /// The seeds of those episodes of a task that are a rank's.
 std::vector<std::uint64_t> share_of(std::span<const std::uint64_t> seeds, std::size_t task, int rank, int world_size);
 
-/// Gives every rank all episodes, in the order of the seeds. On every rank; `results` has all tasks in the same order.
+/// Gives every rank all episodes, in the order of the seeds. On every rank; `results` has the benchmark's tasks in the same
+/// order, all or the first of them: afterwards it has those that all ranks had.
 void merge_ranks(std::vector<TaskResult>& results, std::span<const std::uint64_t> seeds, dist::Group& group);
 
 /// A policy over all tasks: its episodes one after another.

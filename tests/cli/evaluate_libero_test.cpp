@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "cli/task_program.h"
+#include "core/format.h"
 #include "support/command.h"
 
 namespace cohort::testing {
@@ -57,6 +58,26 @@ TEST_F(EvaluateLibero, AStopKeepsTheTasksThatWereFinished) {
   EXPECT_EQ(r.code, 130) << r.output;
   EXPECT_NE(r.output.find("the table has the 1 of 3 tasks before it"), std::string::npos) << r.output;
   EXPECT_EQ(parse_json<nlohmann::json>(read_file(json)).at("tasks").size(), 1u);
+}
+
+TEST_F(EvaluateLibero, AStopOfAllRanksKeepsTheTasksThatAllHadFinished) {
+  const std::string json = path("part.json"), said = path("said.txt");
+  std::string command = cohort_path() + " launch --nproc_per_node=2";
+  for (const std::string& word :
+       benchmark({"--policy", "random", "--episodes", "2", "--max_steps", "200", "--threads", "1", "--json", json}))
+    command += " " + word;
+  const test::CommandOutcome r = test::run_command(
+      command + " >" + said + " 2>&1 & p=$!; for i in $(seq 2400); do grep -q '2 of 3 tasks' " + said +
+      " && break; kill -0 $p || break; sleep 0.05; done; kill -TERM $p; wait $p; e=$?; cat " + said + "; exit $e");
+  EXPECT_EQ(r.code, 143) << r.output;
+  ASSERT_TRUE(std::filesystem::exists(json)) << r.output;
+  // A rank may be a task behind the other.
+  const auto tasks = parse_json<nlohmann::json>(read_file(json)).at("tasks");
+  EXPECT_GE(tasks.size(), 1u);
+  EXPECT_LE(tasks.size(), 2u);
+  for (const auto& task : tasks) EXPECT_EQ(task.at("policies").at(0).at("episodes"), 2);
+  EXPECT_NE(r.output.find(format("the table has the {} of 3 tasks before it", tasks.size())), std::string::npos)
+      << r.output;
 }
 
 TEST_F(EvaluateLibero, TheExpertSucceedsAndItsDemonstrationsAreRecorded) {
