@@ -1,6 +1,7 @@
 #include "report/evaluation_section.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -29,7 +30,7 @@ SavedEvaluation parse_evaluation(const fs::path& file) {
   evaluation.episodes = json.contains("episodes")     ? json.at("episodes").get<std::int64_t>()
                         : json.at("policies").empty() ? 0
                                                       : json.at("policies").at(0).at("episodes").get<std::int64_t>();
-  for (const OrderedJson& p : json.at("policies"))
+  for (const OrderedJson& p : json.at("policies")) {
     evaluation.policies.push_back({.policy = p.at("policy").get<std::string>(),
                                    .successes = p.at("successes").get<std::int64_t>(),
                                    .episodes = p.at("episodes").get<std::int64_t>(),
@@ -39,7 +40,12 @@ SavedEvaluation parse_evaluation(const fs::path& file) {
                                    .high = p.at("interval").at(1).get<double>(),
                                    .mean_return = p.at("mean_return").get<double>(),
                                    .mean_max_reward = p.at("mean_max_reward").get<double>(),
-                                   .mean_steps = p.at("mean_steps").get<double>()});
+                                   .mean_steps = p.at("mean_steps").get<double>(),
+                                   .metrics = {}});
+    if (p.contains("metrics"))
+      for (const auto& [name, mean] : p.at("metrics").items())
+        evaluation.policies.back().metrics.emplace_back(name, mean.is_null() ? std::nan("") : mean.get<double>());
+  }
   if (json.contains("videos"))
     for (const OrderedJson& v : json.at("videos"))
       evaluation.videos.push_back({.policy = v.at("policy").get<std::string>(),
@@ -85,6 +91,11 @@ std::string success_table(const std::vector<EvaluatedPolicy>& policies, const st
   for (const char* name :
        {"policy", "succeeded", "rate", "95 % interval", "return", "largest reward", "steps", "faults"})
     html += format("<th scope=\"col\">{}</th>", name);
+  std::vector<std::string> metrics;
+  for (const EvaluatedPolicy& p : policies)
+    for (const auto& [name, mean] : p.metrics)
+      if (std::find(metrics.begin(), metrics.end(), name) == metrics.end()) metrics.push_back(name);
+  for (const std::string& name : metrics) html += format("<th scope=\"col\">{}</th>", html_escape(name));
   html += "</tr></thead>\n<tbody>\n";
   for (std::size_t i = 0; i < policies.size(); ++i) {
     const EvaluatedPolicy& p = policies[i];
@@ -94,7 +105,13 @@ std::string success_table(const std::vector<EvaluatedPolicy>& policies, const st
             number_cell(format("{} of {}", p.successes, p.episodes)) + number_cell(format("{:.3f}", p.rate)) +
             number_cell(format("{:.3f} to {:.3f}", p.low, p.high)) + number_cell(format("{:.3f}", p.mean_return)) +
             number_cell(format("{:.3f}", p.mean_max_reward)) + number_cell(format("{:.1f}", p.mean_steps)) +
-            number_cell(format("{}", p.faults)) + "</tr>\n";
+            number_cell(format("{}", p.faults));
+    for (const std::string& name : metrics) {
+      const auto found =
+          std::find_if(p.metrics.begin(), p.metrics.end(), [&](const auto& m) { return m.first == name; });
+      html += number_cell(found == p.metrics.end() || std::isnan(found->second) ? "" : format("{:.4g}", found->second));
+    }
+    html += "</tr>\n";
   }
   return html + "</tbody>\n</table></div>\n";
 }

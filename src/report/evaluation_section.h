@@ -13,6 +13,7 @@ struct EvaluatedPolicy {
   std::int64_t successes = 0, episodes = 0, faults = 0;
   double rate = 0, low = 0, high = 0;  ///< with its 95 % interval
   double mean_return = 0, mean_max_reward = 0, mean_steps = 0;
+  std::vector<std::pair<std::string, double>> metrics;  ///< the task's own, by name; NaN: no episode has a value
 };
 
 struct EvaluationVideo {
@@ -41,8 +42,8 @@ std::vector<SavedEvaluation> read_evaluations(const std::filesystem::path& folde
 /// "100 episodes from seed 0 on"; of a benchmark "10 tasks, of each 20 episodes from seed 0 on".
 std::string episodes_of(const SavedEvaluation& evaluation);
 
-/// The rows of a table: policy, succeeded, rate, interval, return, largest reward, steps, faults. `runs`: a first
-/// column; empty: none.
+/// The rows of a table: policy, succeeded, rate, interval, return, largest reward, steps, faults, and a column for each of
+/// the tasks' own metrics that a policy has. `runs`: a first column; empty: none.
 std::string success_table(const std::vector<EvaluatedPolicy>& policies, const std::vector<std::string>& runs = {});
 
 /// <video> elements with paths relative to the page's folder.

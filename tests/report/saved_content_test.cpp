@@ -59,6 +59,24 @@ TEST_F(SavedContent, ADamagedEvaluationIsLeftOut) {
   EXPECT_EQ(html.find("<video"), std::string::npos) << html;
 }
 
+TEST_F(SavedContent, ATasksOwnMetricsAreColumnsOfItsTable) {
+  write_file_atomically(folder_ / "evaluation.json", R"({"task": "walk", "first_seed": 5, "episodes": 2, "max_steps": 9,
+    "policies": [
+      {"policy": "p", "successes": 1, "episodes": 2, "faults": 0, "success_rate": 0.5, "interval": [0.1, 0.9],
+       "mean_return": 1.5, "mean_max_reward": 1, "mean_steps": 4, "metrics": {"tracking": 0.87654, "<slip>": null}},
+      {"policy": "older", "successes": 1, "episodes": 2, "faults": 3, "success_rate": 0.5, "interval": [0.1, 0.9],
+       "mean_return": 1.5, "mean_max_reward": 1, "mean_steps": 4}]})");
+  const std::string html = evaluation_sections(folder_, folder_);
+  EXPECT_NE(
+      html.find("<th scope=\"col\">faults</th><th scope=\"col\">tracking</th><th scope=\"col\">&lt;slip&gt;</th></tr>"),
+      std::string::npos)
+      << html;
+  EXPECT_NE(html.find("<td class=\"number\">0.8765</td><td class=\"number\"></td></tr>"), std::string::npos) << html;
+  EXPECT_NE(html.find("<td class=\"number\">3</td><td class=\"number\"></td><td class=\"number\"></td></tr>"),
+            std::string::npos)
+      << html;
+}
+
 TEST_F(SavedContent, OfABenchmarkTheEpisodesOfEachTaskAreSaid) {
   write_file_atomically(folder_ / "evaluation.json", R"({"task": "libero_10", "benchmark": "libero_10",
     "tasks_of_benchmark": 10, "first_seed": 5, "episodes": 20, "max_steps": 9,
