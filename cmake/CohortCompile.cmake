@@ -27,6 +27,11 @@ if(COHORT_UNITY)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
 endif()
 
+set(COHORT_LANES all CACHE STRING "Vector kernels that this build has: all, or native: those of this processor (cohort_lane_sources)")
+if(NOT COHORT_LANES MATCHES "^(all|native)$")
+  message(FATAL_ERROR "COHORT_LANES=${COHORT_LANES}: all or native")
+endif()
+
 add_library(cohort_compile INTERFACE)
 target_include_directories(cohort_compile INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
 # Contraction stays off: results are promised bit-identical between vector widths (docs/design/architecture.md, promise 1).

@@ -7,6 +7,9 @@
 # libraries, and those that the programs load from wheels (InstallLibraries): the programs of PREFIX run when the checkout is gone
 # or PREFIX is moved. PREFIX/lib/cmake/cohort: the package's files. examples/sim_ddp is such a project.
 option(COHORT_INSTALL_LIBRARIES "cmake --install brings the libraries of wheels, too (hard links where it can)" ON)
+if(COHORT_LANES STREQUAL native)
+  install(CODE "message(WARNING \"this build has the kernels of this processor alone; before PREFIX goes to other machines: scripts/build release --target programs\")")
+endif()
 set(COHORT_INSTALL_HEADERS include/cohort)
 set(COHORT_INSTALL_PACKAGE lib/cmake/cohort)
 set(COHORT_SOURCES ${PROJECT_SOURCE_DIR}/src)

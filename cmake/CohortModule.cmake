@@ -1,11 +1,13 @@
-# cohort_module(NAME SOURCES a.cpp ... [USES module ...] [LINK target ...] [TORCH])
+# cohort_module(NAME SOURCES a.cpp ... [USES module ...] [LINK target ...] [TORCH] [COLD])
 #
 # Declares the static library cohort_NAME from the sources of src/NAME. USES lists the modules it may include
 # (the same arrows that tests/architecture checks). TORCH marks a module that includes LibTorch: it is left out, with a
-# message, where LibTorch is missing. Every target reuses one of three precompiled headers. `cmake --install` puts the library
-# and the headers of src/NAME where find_package(cohort COMPONENTS NAME) finds them, as cohort::NAME (CohortInstall).
+# message, where LibTorch is missing. COLD marks one without loops over steps, samples or pixels: settings, commands, reports. It is
+# compiled with -O1, as LibTorch's modules are (COHORT_COLD_OPTIONS). Every target reuses one of few precompiled headers.
+# `cmake --install` puts the library and the headers of src/NAME where find_package(cohort COMPONENTS NAME) finds them, as
+# cohort::NAME (CohortInstall).
 function(cohort_module name)
-  cmake_parse_arguments(M "TORCH" "" "SOURCES;USES;LINK" ${ARGN})
+  cmake_parse_arguments(M "TORCH;COLD" "" "SOURCES;USES;LINK" ${ARGN})
   if(M_TORCH AND NOT COHORT_TORCH_FOUND)
     message(STATUS "module ${name}: left out, LibTorch is missing")
     return()
@@ -21,6 +23,8 @@ function(cohort_module name)
     target_link_libraries(cohort_${name} PUBLIC cohort_libtorch)
     cohort_use_pch(cohort_${name} torch)
     set_property(GLOBAL APPEND PROPERTY COHORT_TORCH_MODULES ${name})
+  elseif(M_COLD)
+    cohort_use_pch(cohort_${name} cold)
   else()
     cohort_use_pch(cohort_${name} plain)
   endif()
@@ -29,16 +33,21 @@ function(cohort_module name)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${COHORT_INSTALL_HEADERS}/${name} FILES_MATCHING PATTERN "*.h")
 endfunction()
 
-# cohort_use_pch(TARGET plain|test|torch|torch_test)
+# -O1 takes a quarter less time than -O2 to compile, an eighth for LibTorch's sources, whose loops are LibTorch's own or say for
+# themselves how they are compiled (rl/wide_loops.h, models/cpu). The objects are as large, and their results the same bits.
+set(COHORT_COLD_OPTIONS $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+# cohort_use_pch(TARGET plain|cold|test|torch|torch_test)
 #
 # Headers that most files include cost each of them 2 s (the standard library's and JSON's, GoogleTest's for tests) to 10 s
 # (LibTorch's); they are precompiled once per kind and reused by every target. Sources with options of their own, which must
 # not read the result, say SKIP_PRECOMPILE_HEADERS. LibTorch's is not all of torch/torch.h: templates that a header leaves to
-# be instantiated cost every file its time again (5 s for torch/torch.h, half of that for these).
+# be instantiated cost every file its time again (5 s for torch/torch.h, half of that for these, and half as much more with
+# torch/autograd.h, which few files include).
 set(COHORT_PCH_plain <algorithm> <chrono> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <span> <string>
                      <thread> <unordered_map> <variant> <vector> <nlohmann/json.hpp>)
+set(COHORT_PCH_cold ${COHORT_PCH_plain})
 set(COHORT_PCH_test ${COHORT_PCH_plain} <gtest/gtest.h>)
-set(COHORT_PCH_torch ${COHORT_PCH_plain} <torch/autograd.h> <torch/nn/module.h> <torch/types.h> <torch/utils.h>)
+set(COHORT_PCH_torch ${COHORT_PCH_plain} <torch/nn/module.h> <torch/types.h> <torch/utils.h>)
 set(COHORT_PCH_torch_test ${COHORT_PCH_torch} <gtest/gtest.h>)
 # Tests' own sources: what they call is optimised, what they state is read once.
 set(COHORT_TEST_OPTIONS -O0)
@@ -53,12 +62,18 @@ function(cohort_use_pch target kind)
     if(kind MATCHES torch)
       target_link_libraries(${owner} PUBLIC cohort_libtorch)
     endif()
+    if(kind MATCHES "^(cold|torch)$")
+      target_compile_options(${owner} PRIVATE ${COHORT_COLD_OPTIONS})
+    endif()
     if(kind MATCHES test)
       target_link_libraries(${owner} PUBLIC GTest::gtest_main)
       target_compile_options(${owner} PRIVATE ${COHORT_TEST_OPTIONS})
       set_target_properties(${owner} PROPERTIES COHORT_TEST ON)
     endif()
     target_precompile_headers(${owner} PRIVATE ${COHORT_PCH_${kind}})
+  endif()
+  if(kind MATCHES "^(cold|torch)$")
+    target_compile_options(${target} PRIVATE ${COHORT_COLD_OPTIONS})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
@@ -99,6 +114,8 @@ function(cohort_executable name)
     cohort_use_pch(${name} torch)
   elseif(E_TEST)
     cohort_use_pch(${name} test)
+  elseif(is_program)
+    cohort_use_pch(${name} cold)
   else()
     cohort_use_pch(${name} plain)
   endif()
@@ -218,7 +235,24 @@ endfunction()
 #
 # One source for SIMD lanes (src/sim/kernels/lane/lane.h), each time with the instructions of one kind of processor; the
 # program chooses at run time. Short loops over three and six numbers have to be unrolled into registers. What these
-# options allow does not change a bit of any result; contraction stays off (CohortCompile).
+# options allow does not change a bit of any result; contraction stays off (CohortCompile). A wider source without its instructions
+# gives nullptr: so it is on other processors, where COHORT_LANES leaves it out, and for AVX-512 under the sanitizers (the source
+# of the others once more, 20 s of a processor each).
+set(COHORT_VECTOR_LANES)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(COHORT_VECTOR_LANES avx2 avx512)
+  if(COHORT_LANES STREQUAL native AND EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)
+    if(flags MATCHES "avx512f" AND flags MATCHES "avx512dq" AND flags MATCHES "avx512vl" AND flags MATCHES "avx512bw")
+      set(COHORT_VECTOR_LANES avx512)
+    else()
+      set(COHORT_VECTOR_LANES avx2)
+    endif()
+  endif()
+  if(COHORT_SANITIZE)
+    set(COHORT_VECTOR_LANES avx2)
+  endif()
+endif()
 set(COHORT_LANE_OPTIONS -O3)
 if(COHORT_SANITIZE)
   set(COHORT_LANE_OPTIONS -O1)
@@ -227,14 +261,14 @@ list(APPEND COHORT_LANE_OPTIONS -fno-math-errno -fno-trapping-math)
 include(CheckCXXCompilerFlag)
 # Copies of a few registers' size as registers; GCC takes `rep movs` for them otherwise, which is slow to begin.
 check_cxx_compiler_flag("-mmove-max=256 -mstore-max=256" COHORT_MOVES_REGISTERS)
-set(COHORT_MOVE_OPTIONS "")
+set(COHORT_MOVE_OPTIONS)
 if(COHORT_MOVES_REGISTERS)
-  set(COHORT_MOVE_OPTIONS ";-mmove-max=256;-mstore-max=256")
+  list(APPEND COHORT_MOVE_OPTIONS -mmove-max=256 -mstore-max=256)
 endif()
 # Likewise for loops that copy or clear a few registers.
 check_cxx_compiler_flag("-fno-tree-loop-distribute-patterns" COHORT_KEEPS_LOOPS)
 if(COHORT_KEEPS_LOOPS)
-  string(APPEND COHORT_MOVE_OPTIONS ";-fno-tree-loop-distribute-patterns")
+  list(APPEND COHORT_MOVE_OPTIONS -fno-tree-loop-distribute-patterns)
 endif()
 # Under all of the address and undefined-behaviour sanitizers' checks each of the vector lanes takes GCC four minutes; without
 # the second and without the ends of scopes, one. The scalar lanes are the same source and keep every check.
@@ -242,23 +276,15 @@ set(COHORT_VECTOR_OPTIONS ${COHORT_LANE_OPTIONS})
 if(COHORT_SANITIZE MATCHES address)
   list(APPEND COHORT_VECTOR_OPTIONS -fno-sanitize=undefined -fno-sanitize-address-use-after-scope)
 endif()
-# cohort_lanes(LIST AVX2 AVX512): appends to LIST those of the two sources that this build has. The sanitizers go without the widest
-# lanes, which are the source of the others once more: 20 s of a processor for each of these files.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT COHORT_SANITIZE)
-  target_compile_definitions(cohort_compile INTERFACE COHORT_AVX512=1)
-endif()
-macro(cohort_lanes list avx2 avx512)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    list(APPEND ${list} ${avx2})
-    if(NOT COHORT_SANITIZE)
-      list(APPEND ${list} ${avx512})
-    endif()
-  endif()
-endmacro()
 function(cohort_lane_sources scalar avx2 avx512)
   set_source_files_properties(${scalar} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${COHORT_LANE_OPTIONS}")
-  set_source_files_properties(${avx2} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
-    "${COHORT_VECTOR_OPTIONS};-mavx2;-mfma${COHORT_MOVE_OPTIONS}")
-  set_source_files_properties(${avx512} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS
-    "${COHORT_VECTOR_OPTIONS};-mavx2;-mfma;-mavx512f;-mavx512dq;-mavx512vl;-mavx512bw${COHORT_MOVE_OPTIONS}")
+  set(avx2_options -mavx2 -mfma)
+  set(avx512_options ${avx2_options} -mavx512f -mavx512dq -mavx512vl -mavx512bw)
+  foreach(lanes avx2 avx512)
+    set(options ${COHORT_VECTOR_OPTIONS})
+    if(lanes IN_LIST COHORT_VECTOR_LANES)
+      list(APPEND options ${${lanes}_options} ${COHORT_MOVE_OPTIONS})
+    endif()
+    set_source_files_properties(${${lanes}} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${options}")
+  endforeach()
 endfunction()

@@ -18,24 +18,11 @@ using sim::at;
 
 namespace {
 
-DrawTile runner_of(sim::LaneWidth width) {
-  COHORT_THROW_UNLESS(sim::runs_lanes(width), "this processor does not run {} lanes: take scalar{} or auto",
-                      sim::to_string(width), sim::runs_lanes(sim::LaneWidth::kAvx2) ? ", avx2" : "");
-  if (width == sim::LaneWidth::kAuto) width = sim::widest_lanes();
-#if COHORT_AVX512
-  if (width == sim::LaneWidth::kAvx512) return draw_tile_avx512;
-#endif
-#if defined(__x86_64__)
-  if (width == sim::LaneWidth::kAvx2) return draw_tile_avx2;
-#endif
-  return draw_tile_scalar;
-}
-
 class RaycastRenderer final : public Renderer {
  public:
   RaycastRenderer(sim::Scene& scene, const RendererSettings& settings)
       : Renderer(scene, settings),
-        draw_tile_(runner_of(settings.lanes)),
+        draw_tile_(sim::of_lanes(settings.lanes, scalar_draw_tile(), avx2_draw_tile(), avx512_draw_tile())),
         traced_(model(), settings),
         team_(settings.threads) {
     pictures_.resize(at(settings.threads) * kPicturesAThread);

@@ -298,6 +298,21 @@ TEST(Batched, RememberedSeparationsChangeNoBits) {
   EXPECT_LT(contacts / (24 * 400), 10);
 }
 
+TEST(Batched, LanesThatAreNotThereAreRefusedWithThoseThatAre) {
+  for (const LaneWidth width : {LaneWidth::kAvx2, LaneWidth::kAvx512}) {
+    if (runs_lanes(width)) {
+      EXPECT_EQ(of_lanes(width, 1, 8, 16), width == LaneWidth::kAvx2 ? 8 : 16);
+      continue;
+    }
+    const std::string message = message_of([&] { simulate({.file = "arm.xml", .lanes = width}); });
+    EXPECT_NE(message.find(to_string(width)), std::string::npos) << message;
+    EXPECT_NE(message.find("take scalar"), std::string::npos) << message;
+    EXPECT_EQ(message.find(", avx2 or auto") != std::string::npos, runs_lanes(LaneWidth::kAvx2)) << message;
+  }
+  EXPECT_EQ(of_lanes(LaneWidth::kScalar, 1, 8, 16), 1);
+  EXPECT_EQ(of_lanes(LaneWidth::kAuto, 1, 8, 16), of_lanes(widest_lanes(), 1, 8, 16));
+}
+
 TEST(Batched, ASavedModelRunsTheSameWithoutMujoco) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / format("cohort_model_{}.cohort", getpid());

@@ -55,9 +55,9 @@ inline std::vector<float> simulate(const Job& job) {
 
 /// The lane widths that this machine has.
 inline std::vector<LaneWidth> widths() {
-  std::vector<LaneWidth> list{LaneWidth::kScalar};
-  if (widest_lanes() != LaneWidth::kScalar) list.push_back(LaneWidth::kAvx2);
-  if (widest_lanes() == LaneWidth::kAvx512) list.push_back(LaneWidth::kAvx512);
+  std::vector<LaneWidth> list;
+  for (const LaneWidth width : {LaneWidth::kScalar, LaneWidth::kAvx2, LaneWidth::kAvx512})
+    if (runs_lanes(width)) list.push_back(width);
   return list;
 }
 

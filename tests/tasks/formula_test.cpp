@@ -46,7 +46,7 @@ class TestNames final : public Names {
 /// What formulas give for the environments, step by step.
 class Played {
  public:
-  explicit Played(const std::string& formula, RunRange run = run_scalar) : run_(run) {
+  explicit Played(const std::string& formula, RunRange run = scalar_run_range()) : run_(run) {
     TestNames names(graph_);
     value_ = read_formula(formula, graph_, names);
     graph_.store(2, 0, value_);
@@ -239,14 +239,10 @@ TEST(Formula, EveryLaneWidthHasTheSameBits) {
       "sqrt(abs(v)), v / y, where(v > x, v, y), norm(rows), dot(rows, v), cross(v, [1, 2, 3]), rotate(quat, v),"
       "rotate_inverse(quat, v), quat_multiply(quat, quat), previous(v), held(v > 0), history(v, 3), total(v),"
       "uniform(-1, 1, 7), normal(0, 1, 5), wrap(3 * v), finite(v), min(v, y), max(v, y), v[1:], mean(rows))";
-  std::vector<RunRange> widths{run_scalar};
-#if defined(__x86_64__)
-  const sim::LaneWidth widest = sim::widest_lanes();
-  if (widest == sim::LaneWidth::kAvx2 || widest == sim::LaneWidth::kAvx512) widths.push_back(run_avx2);
-#if COHORT_AVX512
-  if (widest == sim::LaneWidth::kAvx512) widths.push_back(run_avx512);
-#endif
-#endif
+  std::vector<RunRange> widths;
+  for (const sim::LaneWidth width : {sim::LaneWidth::kScalar, sim::LaneWidth::kAvx2, sim::LaneWidth::kAvx512})
+    if (sim::runs_lanes(width))
+      widths.push_back(sim::of_lanes(width, scalar_run_range(), avx2_run_range(), avx512_run_range()));
   std::vector<std::vector<std::uint32_t>> bits;
   for (const RunRange run : widths) {
     Played played(kAll, run);

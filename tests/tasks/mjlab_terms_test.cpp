@@ -156,7 +156,7 @@ TEST(MjlabTerms, AreThoseOfItsOwnFunctions) {
       for (std::size_t i = 0; i < 3; ++i)
         memory[(command + i) * kEnvs + env] = memory[ranges[i] * kEnvs + env] = told[i];
     }
-    terms::run_scalar(e, 0, kEnvs, registers.data());
+    terms::scalar_run_range()(e, 0, kEnvs, registers.data());
     const auto compare = [&](const std::string& name, ArrayPlace place, std::size_t first, std::size_t n) {
       const nlohmann::json& expected = fixture["expected"][t][name];
       ASSERT_FALSE(expected.is_null()) << name;

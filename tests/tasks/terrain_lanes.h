@@ -16,8 +16,10 @@ void points_of(const sim::TerrainView& view, const float* x, const float* y, int
   }
 }
 
-void points_scalar(const sim::TerrainView& view, const float* x, const float* y, int n, float* out);
-void points_avx2(const sim::TerrainView& view, const float* x, const float* y, int n, float* out);
-void points_avx512(const sim::TerrainView& view, const float* x, const float* y, int n, float* out);
+using Points = void (*)(const sim::TerrainView& view, const float* x, const float* y, int n, float* out);
+Points scalar_points();
+/// nullptr where this build lacks the width.
+Points avx2_points();
+Points avx512_points();
 
 }  // namespace cohort::tasks::test

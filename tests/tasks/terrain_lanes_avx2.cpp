@@ -1,10 +1,21 @@
-#include "sim/kernels/lane/lane_avx2.h"
 #include "terrain_lanes.h"
+
+#if defined(__AVX2__)
+#include "sim/kernels/lane/lane_avx2.h"
 
 namespace cohort::tasks::test {
 
-void points_avx2(const sim::TerrainView& view, const float* x, const float* y, int n, float* out) {
-  points_of<sim::Avx2Lane>(view, x, y, n, out);
+Points avx2_points() {
+  return points_of<sim::Avx2Lane>;
 }
 
 }  // namespace cohort::tasks::test
+#else
+namespace cohort::tasks::test {
+
+Points avx2_points() {
+  return nullptr;
+}
+
+}  // namespace cohort::tasks::test
+#endif

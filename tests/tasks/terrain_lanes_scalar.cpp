@@ -2,8 +2,8 @@
 
 namespace cohort::tasks::test {
 
-void points_scalar(const sim::TerrainView& view, const float* x, const float* y, int n, float* out) {
-  points_of<sim::ScalarLane>(view, x, y, n, out);
+Points scalar_points() {
+  return points_of<sim::ScalarLane>;
 }
 
 }  // namespace cohort::tasks::test

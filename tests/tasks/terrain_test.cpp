@@ -16,6 +16,7 @@
 #include "core/json_text.h"
 #include "core/message_of.h"
 #include "core/philox.h"
+#include "sim/backends/cpu/engine.h"
 #include "sim/host/scene.h"
 #include "support/process.h"
 #include "tasks/registry.h"
@@ -136,20 +137,15 @@ TEST(Terrain, LanesOfEveryWidthGiveTheSameBits) {
     x[i] = 9 * random.uniform(static_cast<std::uint64_t>(2 * i)) - 4.5f;
     y[i] = 9 * random.uniform(static_cast<std::uint64_t>(2 * i + 1)) - 4.5f;
   }
-  test::points_scalar(ground.view(), x, y, kPoints, expected);
+  test::scalar_points()(ground.view(), x, y, kPoints, expected);
   for (int i = 0; i < kPoints; ++i) EXPECT_EQ(expected[i], sim::terrain_height(ground.view(), x[i], y[i]));
-#if defined(__x86_64__)
-  const auto same = [&](auto points, const char* width) {
+  for (const sim::LaneWidth width : {sim::LaneWidth::kAvx2, sim::LaneWidth::kAvx512}) {
+    if (!sim::runs_lanes(width)) continue;
     std::fill(std::begin(got), std::end(got), std::numeric_limits<float>::quiet_NaN());
-    points(ground.view(), x, y, kPoints, got);
-    EXPECT_TRUE(std::equal(std::begin(got), std::end(got), expected)) << width;
-  };
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) same(test::points_avx2, "avx2");
-#endif
-#if COHORT_AVX512
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-    same(test::points_avx512, "avx512");
-#endif
+    sim::of_lanes(width, test::scalar_points(), test::avx2_points(), test::avx512_points())(ground.view(), x, y,
+                                                                                            kPoints, got);
+    EXPECT_TRUE(std::equal(std::begin(got), std::end(got), expected)) << to_string(width);
+  }
 }
 
 TEST(Terrain, EveryTypeIsAFunctionOfItsSeedAndGrowsWithDifficulty) {

@@ -1,4 +1,6 @@
 #include "render/cpu/tile_runner.h"
+
+#if defined(__AVX512F__)
 #include "render/kernels/tile.h"
 #include "sim/kernels/lane/lane_avx512.h"
 
@@ -11,8 +13,17 @@ struct EightOfAvx512 : sim::Avx2Lane {};
 
 }  // namespace
 
-void draw_tile_avx512(const FrameRecord& frame, int tile) {
-  draw_tile<sim::Avx512Lane, EightOfAvx512>(frame, tile);
+DrawTile avx512_draw_tile() {
+  return draw_tile<sim::Avx512Lane, EightOfAvx512>;
 }
 
 }  // namespace cohort::render
+#else
+namespace cohort::render {
+
+DrawTile avx512_draw_tile() {
+  return nullptr;
+}
+
+}  // namespace cohort::render
+#endif

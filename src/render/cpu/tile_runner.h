@@ -6,10 +6,9 @@ namespace cohort::render {
 
 using DrawTile = void (*)(const FrameRecord& frame, int tile);
 
-void draw_tile_scalar(const FrameRecord& frame, int tile);
-#if defined(__x86_64__)
-void draw_tile_avx2(const FrameRecord& frame, int tile);
-void draw_tile_avx512(const FrameRecord& frame, int tile);
-#endif
+DrawTile scalar_draw_tile();
+/// nullptr where this build lacks the width (CMake's COHORT_LANES).
+DrawTile avx2_draw_tile();
+DrawTile avx512_draw_tile();
 
 }  // namespace cohort::render

@@ -4,8 +4,8 @@
 
 namespace cohort::render {
 
-void draw_tile_scalar(const FrameRecord& frame, int tile) {
-  draw_tile<sim::ScalarLane, EightLane>(frame, tile);
+DrawTile scalar_draw_tile() {
+  return draw_tile<sim::ScalarLane, EightLane>;
 }
 
 }  // namespace cohort::render

@@ -36,17 +36,6 @@ using terms::ArrayType;
 
 namespace {
 
-/// What evaluates programs with the lanes of this processor.
-terms::RunRange runner() {
-#if COHORT_AVX512
-  if (sim::widest_lanes() == sim::LaneWidth::kAvx512) return terms::run_avx512;
-#endif
-#if defined(__x86_64__)
-  if (sim::widest_lanes() == sim::LaneWidth::kAvx2) return terms::run_avx2;
-#endif
-  return terms::run_scalar;
-}
-
 Array array_of(const ArrayView& view) {
   Array array;
   array.data = view.data;
@@ -92,7 +81,8 @@ class Evaluator {
     e.active = active;
     e.n_pad = n_pad_;
     e.ground = ground_;
-    static const terms::RunRange run_range = runner();
+    static const terms::RunRange run_range = sim::of_lanes(sim::LaneWidth::kAuto, terms::scalar_run_range(),
+                                                           terms::avx2_run_range(), terms::avx512_run_range());
     run_range(e, first, (last + 15) / 16 * 16, at);
   }
 

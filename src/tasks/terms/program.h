@@ -507,10 +507,9 @@ using lanes::ProgramLane;
 
 /// run_range of a lane width, as a CPU has it.
 using RunRange = void (*)(const Evaluation&, int first, int last, void* registers);
-void run_scalar(const Evaluation& e, int first, int last, void* registers);
-#if defined(__x86_64__)
-void run_avx2(const Evaluation& e, int first, int last, void* registers);
-void run_avx512(const Evaluation& e, int first, int last, void* registers);
-#endif
+RunRange scalar_run_range();
+/// nullptr where this build lacks the width (CMake's COHORT_LANES).
+RunRange avx2_run_range();
+RunRange avx512_run_range();
 
 }  // namespace cohort::tasks::terms

@@ -2,8 +2,8 @@
 
 namespace cohort::tasks::terms {
 
-void run_scalar(const Evaluation& e, int first, int last, void* registers) {
-  ProgramLane<sim::ScalarLane>::run_range(e, first, last, registers);
+RunRange scalar_run_range() {
+  return ProgramLane<sim::ScalarLane>::run_range;
 }
 
 }  // namespace cohort::tasks::terms

@@ -20,9 +20,8 @@ struct BlockRunner {
 };
 
 const BlockRunner& scalar_block_runner();
-#if defined(__x86_64__)
-const BlockRunner& avx2_block_runner();
-const BlockRunner& avx512_block_runner();
-#endif
+/// nullptr where this build lacks the width (CMake's COHORT_LANES).
+const BlockRunner* avx2_block_runner();
+const BlockRunner* avx512_block_runner();
 
 }  // namespace cohort::sim

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/thread_team.h"
 #include "sim/backends/cpu/block_runner.h"
 #include "sim/batched_engine.h"
@@ -24,16 +25,19 @@ namespace {
 constexpr int kPadding = 16;
 
 const BlockRunner& runner_of(LaneWidth width) {
-  COHORT_THROW_UNLESS(runs_lanes(width), "this processor does not run {} lanes: take scalar{} or auto",
-                      to_string(width), runs_lanes(LaneWidth::kAvx2) ? ", avx2" : "");
-  if (width == LaneWidth::kAuto) width = widest_lanes();
-#if COHORT_AVX512
-  if (width == LaneWidth::kAvx512) return avx512_block_runner();
-#endif
+  return *of_lanes(width, &scalar_block_runner(), avx2_block_runner(), avx512_block_runner());
+}
+
+bool processor_runs(LaneWidth width) {
 #if defined(__x86_64__)
-  if (width == LaneWidth::kAvx2) return avx2_block_runner();
+  if (width == LaneWidth::kAvx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (width == LaneWidth::kAvx512) {
+    return processor_runs(LaneWidth::kAvx2) && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512bw");
+  }
 #endif
-  return scalar_block_runner();
+  return width == LaneWidth::kScalar || width == LaneWidth::kAuto;
 }
 
 /// Zeros, on a boundary of the lanes' width. Pages that nobody touches take no memory: of a large model's scratch,
@@ -285,22 +289,31 @@ class CpuEngine final : public BatchedEngine {
 }  // namespace
 
 bool runs_lanes(LaneWidth width) {
-#if defined(__x86_64__)
-  if (width == LaneWidth::kAvx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-#if COHORT_AVX512
-  if (width == LaneWidth::kAvx512) {
-    return runs_lanes(LaneWidth::kAvx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-  }
-#endif
-  return width == LaneWidth::kScalar || width == LaneWidth::kAuto;
+  if (!processor_runs(width)) return false;
+  if (width == LaneWidth::kAvx512) return avx512_block_runner() != nullptr;
+  return width != LaneWidth::kAvx2 || avx2_block_runner() != nullptr;
 }
 
 LaneWidth widest_lanes() {
-  if (runs_lanes(LaneWidth::kAvx512)) return LaneWidth::kAvx512;
-  if (runs_lanes(LaneWidth::kAvx2)) return LaneWidth::kAvx2;
-  return LaneWidth::kScalar;
+  static const LaneWidth widest = [] {
+    if (runs_lanes(LaneWidth::kAvx512)) return LaneWidth::kAvx512;
+    if (runs_lanes(LaneWidth::kAvx2)) return LaneWidth::kAvx2;
+    if (processor_runs(LaneWidth::kAvx2)) {
+      log::warning(
+          "this program was built for another processor (COHORT_LANES=native): its physics takes one environment at a "
+          "time here, where eight would fit; `scripts/build release --target programs` mends it");
+    }
+    return LaneWidth::kScalar;
+  }();
+  return widest;
+}
+
+LaneWidth checked_lanes(LaneWidth width) {
+  COHORT_THROW_UNLESS(runs_lanes(width), "this {} does not {} {} lanes: take scalar{}{} or auto",
+                      processor_runs(width) ? "build" : "processor", processor_runs(width) ? "have" : "run",
+                      to_string(width), runs_lanes(LaneWidth::kAvx2) ? ", avx2" : "",
+                      runs_lanes(LaneWidth::kAvx512) ? ", avx512" : "");
+  return width == LaneWidth::kAuto ? widest_lanes() : width;
 }
 
 MemoryPlan plan_cpu_engine(const Model& model, const EngineOptions& options) {

@@ -15,9 +15,19 @@ MemoryPlan plan_cpu_engine(const Model& model, const EngineOptions& options);
 /// environments do not fit into the machine's memory; when this processor lacks the asked lane width.
 std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const EngineOptions& options);
 
-/// The widest that this processor runs.
+/// The widest that this processor and this build have. Says once in the log where none is left but scalar: a build for a
+/// processor with AVX-512 alone (CMake's COHORT_LANES) was moved to one without.
 LaneWidth widest_lanes();
 /// Whether this processor and this build have lanes of `width`.
 bool runs_lanes(LaneWidth width);
+/// `width`, and for kAuto the widest there is. Throws Error when this processor or this build lacks it.
+LaneWidth checked_lanes(LaneWidth width);
+
+/// Of what was compiled for each width, that for checked_lanes(width).
+template <class T>
+T of_lanes(LaneWidth width, T scalar, T avx2, T avx512) {
+  width = checked_lanes(width);
+  return width == LaneWidth::kAvx512 ? avx512 : width == LaneWidth::kAvx2 ? avx2 : scalar;
+}
 
 }  // namespace cohort::sim
