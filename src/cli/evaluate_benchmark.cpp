@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 
 #include "cli/evaluate_arguments.h"
 #include "core/error.h"
@@ -13,6 +15,7 @@
 #include "core/json_text.h"
 #include "core/log.h"
 #include "core/stop_signal.h"
+#include "dist/group.h"
 #include "eval/benchmark.h"
 #include "tasks/libero/catalogue.h"
 
@@ -99,6 +102,27 @@ void roll_out(EvaluateArguments& arguments, const std::vector<tasks::libero::Sce
   }
 }
 
+/// Gives `results` all ranks' episodes of the tasks that all ranks have finished. Throws `stopped` where this rank alone was.
+void meet_ranks(std::vector<eval::TaskResult>& results, std::span<const std::uint64_t> seeds, dist::Group& group,
+                const std::optional<Stopped>& stopped) {
+  try {
+    group.barrier(stopped ? std::optional(kStopWait) : std::nullopt);
+  } catch (const Error&) {
+    if (stopped) throw *stopped;
+    throw;
+  }
+  eval::merge_ranks(results, seeds, group);
+}
+
+/// What ends a benchmark of which `finished` tasks are in the table. stopped: on this rank.
+Stopped stopped_before(std::span<const tasks::libero::SceneHead> chosen, std::size_t finished,
+                       const std::optional<Stopped>& stopped) {
+  if (finished == 0) return stopped ? *stopped : Stopped(SIGTERM, "another rank was stopped in its first task");
+  return {stopped ? stopped->signal() : SIGTERM,
+          format("stopped in {}; the table has the {} of {} tasks before it, and so have the files",
+                 chosen[finished].task, finished, chosen.size())};
+}
+
 /// What can be wrong with a policy, before the first episode of any. Returns the most steps of an episode.
 std::int64_t check_policies(EvaluateArguments& arguments, const std::vector<tasks::libero::SceneHead>& chosen,
                             Actors& actors) {
@@ -177,27 +201,14 @@ void evaluate_benchmark(EvaluateArguments& arguments) {
   } catch (const Stopped& e) {
     stopped = e;
   }
-  if (group) {
-    try {
-      group->barrier(stopped ? std::optional(kStopWait) : std::nullopt);
-    } catch (const Error&) {
-      if (stopped) throw *stopped;  // it alone
-      throw;
-    }
-    eval::merge_ranks(results, seeds, *group);
-  }
+  if (group) meet_ranks(results, seeds, *group, stopped);
   // The table stands before the videos: what fails with them does not take it along.
   if (first && !results.empty()) {
     std::fputs(eval::text_table(head, results).c_str(), stdout);
     std::fflush(stdout);
     write_files(config::Json::array());
   }
-  if (results.size() < chosen.size()) {
-    if (results.empty()) throw stopped ? *stopped : Stopped(SIGTERM, "another rank was stopped in its first task");
-    throw Stopped(stopped ? stopped->signal() : SIGTERM,
-                  format("stopped in {}; the table has the {} of {} tasks before it, and so have the files",
-                         chosen[results.size()].task, results.size(), chosen.size()));
-  }
+  if (results.size() < chosen.size()) throw stopped_before(chosen, results.size(), stopped);
   // No rank writes a video before those of the table that was replaced are gone.
   if (group && arguments.record_video) group->barrier();
   if (arguments.record_video) {
