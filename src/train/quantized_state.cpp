@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -13,62 +12,39 @@
 #include <torch/types.h>
 
 #include "core/error.h"
+#include "train/quantized_blocks.h"
 
 namespace cohort::train {
 namespace {
 
-constexpr int kValues = 256;
 constexpr int kExponents = 7;  // bitsandbytes' max_exponent_bits
 /// Elements that the tensor operations take at a time: bounds what they allocate.
 constexpr std::int64_t kElementsAtATime = kStateBlock * 16384;
 
-/// A map with what is needed to round to it quickly.
-struct DynamicMap {
-  explicit DynamicMap(bool is_signed) {
-    // Decades from 1e-6 to 1, each with the middles of equal parts of [0.1, 1]; in float32, as bitsandbytes computes them.
-    std::vector<float> all{0.0f, 1.0f};
-    for (int i = 0; i < kExponents; ++i) {
-      const std::int64_t items = (std::int64_t{1} << (is_signed ? i : i + 1)) + 1;
-      const at::Tensor bounds = at::linspace(0.1, 1.0, items);
-      const at::Tensor means = (bounds.narrow(0, 0, items - 1) + bounds.narrow(0, 1, items - 1)) / 2.0;
-      const at::Tensor scaled = means * std::pow(10.0, i - (kExponents - 1));
-      const auto* numbers = scaled.const_data_ptr<float>();
-      for (std::int64_t k = 0; k + 1 < items; ++k) {
-        all.push_back(numbers[k]);
-        if (is_signed) all.push_back(-numbers[k]);
-      }
+/// bitsandbytes' dynamic map: decades from 1e-6 to 1, each with the middles of equal parts of [0.1, 1]; in float32, as
+/// bitsandbytes computes them.
+std::array<float, kMapValues> dynamic_values(bool is_signed) {
+  std::vector<float> all{0.0f, 1.0f};
+  for (int i = 0; i < kExponents; ++i) {
+    const std::int64_t items = (std::int64_t{1} << (is_signed ? i : i + 1)) + 1;
+    const at::Tensor bounds = at::linspace(0.1, 1.0, items);
+    const at::Tensor means = (bounds.narrow(0, 0, items - 1) + bounds.narrow(0, 1, items - 1)) / 2.0;
+    const at::Tensor scaled = means * std::pow(10.0, i - (kExponents - 1));
+    const auto* numbers = scaled.const_data_ptr<float>();
+    for (std::int64_t k = 0; k + 1 < items; ++k) {
+      all.push_back(numbers[k]);
+      if (is_signed) all.push_back(-numbers[k]);
     }
-    COHORT_CHECK(all.size() == kValues, "a dynamic map of {} values", all.size());
-    std::sort(all.begin(), all.end());
-    std::copy(all.begin(), all.end(), values.begin());
-    for (std::size_t i = 0; i + 1 < kValues; ++i) middles[i] = 0.5f * (values[i] + values[i + 1]);
-    for (std::uint32_t high = 0; high < first.size(); ++high) {
-      // The least number whose upper half these bits are.
-      const std::uint32_t bits = (high << 16) | (high >= 0x8000u ? 0xffffu : 0u);
-      const float least = std::bit_cast<float>(bits);
-      first[high] =
-          std::isfinite(least)
-              ? static_cast<std::uint8_t>(std::lower_bound(middles.begin(), middles.end(), least) - middles.begin())
-              : std::uint8_t{0};
-    }
-    zero = static_cast<std::uint8_t>(std::find(values.begin(), values.end(), 0.0f) - values.begin());
   }
+  COHORT_CHECK(all.size() == kMapValues, "a dynamic map of {} values", all.size());
+  std::sort(all.begin(), all.end());
+  std::array<float, kMapValues> values;
+  std::copy(all.begin(), all.end(), values.begin());
+  return values;
+}
 
-  /// The nearest value's position.
-  std::uint8_t code(float x) const {
-    std::uint32_t c = first[std::bit_cast<std::uint32_t>(x) >> 16];
-    while (c < kValues - 1 && x > middles[c]) ++c;
-    return static_cast<std::uint8_t>(c);
-  }
-
-  std::array<float, kValues> values;
-  std::array<float, kValues - 1> middles;
-  std::array<std::uint8_t, 65536> first;  // by the upper 16 bits: a position at or before the nearest one
-  std::uint8_t zero = 0;
-};
-
-const DynamicMap& map_of(bool is_signed) {
-  static const DynamicMap with_sign(true), without(false);
+const CodeMap& map_of(bool is_signed) {
+  static const CodeMap with_sign(dynamic_values(true)), without(dynamic_values(false));
   return is_signed ? with_sign : without;
 }
 
@@ -76,31 +52,15 @@ std::int64_t blocks_of(std::int64_t elements) {
   return (elements + kStateBlock - 1) / kStateBlock;
 }
 
-/// Rounds a block. A number below zero keeps its sign, as in bitsandbytes' optimizers.
-void encode_block(const DynamicMap& map, bool is_signed, const float* x, std::int64_t n, float largest,
-                  std::uint8_t* codes) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::uint8_t c = largest > 0.0f ? map.code(x[i] / largest) : map.zero;
-    if (is_signed && x[i] < 0.0f && c == map.zero) --c;
-    codes[i] = c;
-  }
-}
-
-float largest_of(const float* x, std::int64_t n) {
-  float largest = 0.0f;
-  for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
-  return largest;
-}
-
 /// The map and its middles on a device.
 struct DeviceMap {
   DeviceMap(bool is_signed, at::Device device) : zero(map_of(is_signed).zero), has_sign(is_signed) {
-    const DynamicMap& map = map_of(is_signed);
+    const CodeMap& map = map_of(is_signed);
     const auto whole = [&](const float* data, std::int64_t n) {
       return torch::from_blob(const_cast<float*>(data), {n}, at::kFloat).clone().to(device);
     };
-    values = whole(map.values.data(), kValues);
-    middles = whole(map.middles.data(), kValues - 1);
+    values = whole(map.values.data(), kMapValues);
+    middles = whole(map.middles.data(), kMapValues - 1);
   }
   /// (blocks, 256) numbers of codes (blocks · 256).
   at::Tensor decode(const at::Tensor& codes, const at::Tensor& scales) const {
@@ -152,7 +112,7 @@ void check_arguments(const at::Tensor& parameter, const at::Tensor& gradient, co
 }  // namespace
 
 at::Tensor dynamic_map(bool is_signed) {
-  return torch::from_blob(const_cast<float*>(map_of(is_signed).values.data()), {kValues}, at::kFloat).clone();
+  return torch::from_blob(const_cast<float*>(map_of(is_signed).values.data()), {kMapValues}, at::kFloat).clone();
 }
 
 QuantizedState zero_state(const at::Tensor& parameter) {
@@ -165,7 +125,7 @@ QuantizedState quantize_state(const at::Tensor& values, bool is_signed) {
                "quantize_state takes a contiguous float32 tensor of the CPU");
   const at::NoGradGuard no_grad;
   const QuantizedState state = zero_state(values);
-  const DynamicMap& map = map_of(is_signed);
+  const CodeMap& map = map_of(is_signed);
   const auto* x = values.const_data_ptr<float>();
   auto* codes = state.codes.mutable_data_ptr<std::uint8_t>();
   auto* scales = state.scales.mutable_data_ptr<float>();
@@ -188,12 +148,16 @@ void adamw_8bit(const at::Tensor& parameter, const at::Tensor& gradient, const Q
   const double lr = s.lr_on_device.defined() ? s.lr_on_device.item<double>() : s.lr;
   const double number = s.step.item<double>();
   const float unscale = s.grad_scale ? 1.0f / s.grad_scale->item<float>() : 1.0f;
-  const auto beta1 = static_cast<float>(s.beta1), beta2 = static_cast<float>(s.beta2);
-  const auto rest1 = static_cast<float>(1.0 - s.beta1), rest2 = static_cast<float>(1.0 - s.beta2);
-  const auto keep = static_cast<float>(1.0 - lr * s.weight_decay), eps = static_cast<float>(s.eps);
-  const auto size = static_cast<float>(lr / (1.0 - std::pow(s.beta1, number)));
-  const auto root = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(s.beta2, number)));
-  const DynamicMap &with_sign = map_of(true), &without = map_of(false);
+  const AdamWFactors factors{.beta1 = static_cast<float>(s.beta1),
+                             .rest1 = static_cast<float>(1.0 - s.beta1),
+                             .beta2 = static_cast<float>(s.beta2),
+                             .rest2 = static_cast<float>(1.0 - s.beta2),
+                             .unscale = unscale,
+                             .keep = static_cast<float>(1.0 - lr * s.weight_decay),
+                             .size = static_cast<float>(lr / (1.0 - std::pow(s.beta1, number))),
+                             .root = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(s.beta2, number))),
+                             .eps = static_cast<float>(s.eps)};
+  const CodeMap &with_sign = map_of(true), &without = map_of(false);
   auto* p = parameter.mutable_data_ptr<float>();
   const auto* g = laid_out.const_data_ptr<float>();
   auto* mean_codes = mean.codes.mutable_data_ptr<std::uint8_t>();
@@ -202,24 +166,10 @@ void adamw_8bit(const at::Tensor& parameter, const at::Tensor& gradient, const Q
   auto* variance_scales = variance.scales.mutable_data_ptr<float>();
   const std::int64_t count = parameter.numel();
   at::parallel_for(0, blocks_of(count), 64, [&](std::int64_t first, std::int64_t last) {
-    std::array<float, kStateBlock> m, v;
     for (std::int64_t b = first; b < last; ++b) {
       const std::int64_t begin = b * kStateBlock, n = std::min(kStateBlock, count - begin);
-      for (std::int64_t i = 0; i < n; ++i) {
-        m[static_cast<std::size_t>(i)] = with_sign.values[mean_codes[begin + i]] * mean_scales[b];
-        v[static_cast<std::size_t>(i)] = without.values[variance_codes[begin + i]] * variance_scales[b];
-      }
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto k = static_cast<std::size_t>(i);
-        const float x = g[begin + i] * unscale;
-        m[k] = beta1 * m[k] + rest1 * x;
-        v[k] = beta2 * v[k] + rest2 * x * x;
-        p[begin + i] = p[begin + i] * keep - size * m[k] / (std::sqrt(v[k]) * root + eps);
-      }
-      mean_scales[b] = largest_of(m.data(), n);
-      variance_scales[b] = largest_of(v.data(), n);
-      encode_block(with_sign, true, m.data(), n, mean_scales[b], mean_codes + begin);
-      encode_block(without, false, v.data(), n, variance_scales[b], variance_codes + begin);
+      update_block(factors, with_sign, without, n, p + begin, g + begin, mean_codes + begin, mean_scales[b],
+                   variance_codes + begin, variance_scales[b]);
     }
   });
 }

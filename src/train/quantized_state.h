@@ -12,9 +12,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "train/quantized_blocks.h"
+
 namespace cohort::train {
 
-inline constexpr std::int64_t kStateBlock = 256;
 /// States of smaller parameters stay in 32 bits (bitsandbytes' min_8bit_size).
 inline constexpr std::int64_t kSmallestQuantizedState = 4096;
 
