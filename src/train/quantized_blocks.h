@@ -6,8 +6,8 @@
 
 namespace cohort::train {
 
-inline constexpr std::int64_t kStateBlock = 256;
-inline constexpr std::size_t kMapValues = 256;
+inline constexpr std::int64_t kStateBlock = 256;  ///< numbers of a block, which share a scale
+inline constexpr std::size_t kMapValues = 256;    ///< what a code of 8 bits may stand for
 
 /// 256 values, ascending, with what is needed to round to them quickly.
 struct CodeMap {
@@ -29,7 +29,7 @@ float largest_of(const float* x, std::int64_t n);
 struct AdamWFactors {
   float beta1, rest1, beta2, rest2, unscale, keep, size, root, eps;
 };
-/// One step of n parameters p, at most a block, with gradients g.
+/// One step of n parameters p, at most kStateBlock, with gradients g; codes and scale of both moments are replaced.
 void update_block(const AdamWFactors& s, const CodeMap& with_sign, const CodeMap& without, std::int64_t n, float* p,
                   const float* g, std::uint8_t* mean_codes, float& mean_scale, std::uint8_t* variance_codes,
                   float& variance_scale);

@@ -12,7 +12,7 @@ namespace cohort::sim {
 MemoryPlan plan_cpu_engine(const Model& model, const EngineOptions& options);
 
 /// The results are the same bits for any number of threads and any lane width. Throws Error: with the numbers, when the
-/// environments do not fit into the machine's memory; when this processor lacks the asked lane width.
+/// environments do not fit into the machine's memory; when this processor or this build lacks the asked lane width.
 std::unique_ptr<Engine> make_cpu_engine(Model model, int n_envs, const EngineOptions& options);
 
 /// The widest that this processor and this build have. Says once in the log where none is left but scalar: a build for a
